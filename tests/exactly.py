@@ -25,6 +25,7 @@ from hubbub.mechanisms.local_hashing import HashedResponseLaw
 from hubbub.sampling import (
     BitFlipLaw,
     FixedLaw,
+    FractionResponseLaw,
     Law,
     LineNoiseLaw,
     PlanarGeometricLaw,
@@ -32,6 +33,7 @@ from hubbub.sampling import (
     ResponseLaw,
     SubsetLaw,
     TableLaw,
+    TwoAnswerLaw,
     TwoStageFlipLaw,
 )
 
@@ -182,6 +184,11 @@ def rows_of(law: Law, values: int, seed: int = 5) -> Table:
     """Return all of P(output | value), for few values and outputs that can be listed."""
     if isinstance(law, ResponseLaw):
         return response_rows(law)
+    if isinstance(law, FractionResponseLaw):
+        other = (1 - law.keep) / law.values
+        return [[other + law.keep * (own == place) for place in range(values)] for own in range(values)]
+    if isinstance(law, TwoAnswerLaw):
+        return [[chance, 1 - chance] for chance in law.chances]
     if isinstance(law, BitFlipLaw):
         return flip_rows(law)
     if isinstance(law, TwoStageFlipLaw):

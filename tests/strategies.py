@@ -6,6 +6,7 @@ Drawn matrices are never symmetric: code that reads rows where columns belong pa
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 from hypothesis import HealthCheck, settings
@@ -204,9 +205,22 @@ def metric_mechanisms() -> st.SearchStrategy[hb.Mechanism]:
     )
 
 
+def survey_designs(domain: hb.Categories | None = None) -> st.SearchStrategy[hb.Mechanism]:
+    """Designs for a question with two answers; unlike Warner's, most are not symmetric."""
+    coin = st.just(domain or hb.Categories(["yes", "no"]))
+    tenths, shares = st.integers(1, 9).map(lambda n: Fraction(n, 10)), st.integers(0, 10).map(lambda n: Fraction(n, 10))
+    biased = tenths.filter(lambda p: p != Fraction(1, 2))
+    return st.one_of(
+        st.builds(hb.Warner, coin, biased),
+        st.builds(hb.CrosswiseModel, coin, biased),
+        st.builds(hb.UnrelatedQuestion, coin, tenths, shares),
+        st.builds(lambda domain, p, yes: hb.ForcedResponse(domain, yes * p, (1 - yes) * p), coin, tenths, shares),
+    )
+
+
 def mechanisms() -> st.SearchStrategy[hb.Mechanism]:
     """Mechanisms of every kind on small domains."""
-    return st.one_of(pointing_mechanisms(), metric_mechanisms(), cloakings(), matrices())
+    return st.one_of(pointing_mechanisms(), metric_mechanisms(), cloakings(), matrices(), survey_designs())
 
 
 @st.composite

@@ -93,6 +93,7 @@ def study_text(document: Mapping[str, Any]) -> str:
 DOMAINS: dict[str, tuple[Document, Any]] = {  # with a value of each
     "integers": ({"kind": "integers", "low": 3, "high": 9}, 5),
     "words": ({"kind": "categories", "labels": ["a", "b", 7]}, "b"),
+    "two": ({"kind": "categories", "labels": [7, "b"]}, "b"),
     "bins": ({"kind": "bins", "edges": [0, 1, 3, 3.5, 7]}, 3.2),
     "even bins": ({"kind": "bins", "edges": [0.0, 0.5, 1.0, 1.5]}, 0.7),
     "grid": ({"kind": "grid", "columns": 3, "rows": 2, "cell": [0.5, 0.8], "unit": "m"}, 4),
@@ -114,6 +115,12 @@ DOMAINS: dict[str, tuple[Document, Any]] = {  # with a value of each
 }
 MECHANISMS: list[tuple[str, Document]] = [
     ("words", {"kind": "randomized-response", "epsilon": 0.3}),
+    ("two", {"kind": "randomized-response", "p": "2/3"}),
+    ("integers", {"kind": "randomized-response", "p": 0.75}),
+    ("two", {"kind": "warner", "p": 0.7}),
+    ("two", {"kind": "forced-response", "p_yes": "1/6", "p_no": 0.25}),
+    ("two", {"kind": "unrelated-question", "p": 0.7, "prevalence": 0}),
+    ("two", {"kind": "crosswise-model", "p": "2/12"}),
     ("integers", {"kind": "geometric", "epsilon": 0.4}),
     ("integers", {"kind": "truncated-geometric", "epsilon": 0.4}),
     ("integers", {"kind": "laplace", "epsilon": 0.6}),

@@ -215,6 +215,7 @@ def test_draws_that_do_not_follow_the_matrix_are_refuted() -> None:
     rappor = hb.Rappor(hb.Integers(0, 19), 1.0)
     response = hb.RandomizedResponse(COLOURS, 0.5)
     law, bits, kept = geometric.law, rappor.law, response.law
+    assert isinstance(kept, ResponseLaw)
     faults = [
         replaced(hb.TruncatedGeometric(LINE, 0.6), Redraws(law.noise, law.values, 0, clamped=True)),
         replaced(hb.Rappor(hb.Integers(0, 19), 1.0), OffByOneBit(bits.values, bits.width, bits.own, bits.other)),

@@ -27,7 +27,7 @@ from hubbub.paper.judging.paired_comparisons import (
     REVERSED,
     TIE,
     UNCLEAR,
-    Comparison,
+    PairedComparison,
     judge,
     with_early_stopping,
 )
@@ -285,12 +285,12 @@ def test_relative_differences_are_bounded_and_antisymmetric() -> None:
 
 def compared(
     first: float, second: float, count: int = RUNS, margin: float | None = None, noise: float = 0.02
-) -> Comparison:
+) -> PairedComparison:
     a, b = (np.array(near(value, count, seed, noise)) for seed, value in enumerate((first, second)))
-    return Comparison("here", ("a", "b"), a, b, margin)
+    return PairedComparison("here", ("a", "b"), a, b, margin)
 
 
-def outcomes(*comparisons: Comparison) -> tuple[str, list[str]]:
+def outcomes(*comparisons: PairedComparison) -> tuple[str, list[str]]:
     judgement = judge(comparisons, Parameters())
     return judgement.verdict, [each.outcome for each in judgement.judged]
 
@@ -321,7 +321,7 @@ def test_equality_is_judged() -> None:
 def test_a_swapped_order_has_the_opposite_outcome() -> None:
     for first, second, noise in ((1, 2, 0.1), (1, 1, 0.1), (1, 1.05, 0.5), (1, 1.02, 0.02)):
         there = judge([compared(first, second, noise=noise)], Parameters()).judged[0]
-        swapped = Comparison("here", ("b", "a"), there.comparison.second, there.comparison.first)
+        swapped = PairedComparison("here", ("b", "a"), there.comparison.second, there.comparison.first)
         back = judge([swapped], Parameters()).judged[0]
         opposite = {AGREES: REVERSED, REVERSED: AGREES}
         assert back.outcome == opposite.get(there.outcome, there.outcome)

@@ -26,6 +26,7 @@ ALARM = 1e-6 / 60  # a false alarm once in a million runs of all the tests here
 INTEGERS = "[domain]\nkind = 'integers'\nlow = 3\nhigh = 9\n"
 BINS = "[domain]\nkind = 'bins'\nedges = [0, 1, 3, 3.5, 7]\n"
 EVEN = "[domain]\nkind = 'bins'\nedges = [0.0, 0.5, 1.0, 1.5]\n"
+COIN = "[domain]\nkind = 'categories'\nlabels = ['yes', 'no']\n"
 WORDS = "[domain]\nkind = 'categories'\nlabels = ['a', 'b', 7]\n"
 GRID = "[domain]\nkind = 'grid'\ncolumns = 4\nrows = 3\ncell = [0.5, 0.8]\n"
 HOLES = "[domain]\nkind = 'grid'\ncolumns = 4\nrows = 3\ncell = 1.0\ncells = [0, 1, 6, 7, 11]\n"
@@ -34,6 +35,11 @@ MAP = "[domain]\nkind = 'grid'\nsouth = 37.7\nwest = -122.5\nnorth = 37.8\neast 
 KINDS = [
     (INTEGERS, "kind = 'randomized-response'\nepsilon = 1.0"),
     (WORDS, "kind = 'randomized-response'\nepsilon = 0.3"),
+    (WORDS, "kind = 'randomized-response'\np = '2/3'"),
+    (COIN, "kind = 'warner'\np = 0.3"),
+    (COIN, "kind = 'forced-response'\np_yes = '1/6'\np_no = 0.25"),
+    (COIN, "kind = 'unrelated-question'\np = 0.7\nprevalence = 0.1"),
+    (COIN, "kind = 'crosswise-model'\np = '2/12'"),
     (INTEGERS, "kind = 'geometric'\nepsilon = 0.4"),
     (INTEGERS, "kind = 'truncated-geometric'\nepsilon = 0.4"),
     (INTEGERS, "kind = 'laplace'\nepsilon = 0.6"),

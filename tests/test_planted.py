@@ -46,7 +46,16 @@ from counting import LEVEL, Outputs, Sampler, drawing, forked, pair_p_value, wor
 from exactly import violations
 from hubbub import client
 from hubbub.mechanisms.local_hashing import hash_v1
-from hubbub.sampling import Law, LineNoiseLaw, PlanarGeometricLaw, RandomSource, SeededSource, SystemSource, TableLaw
+from hubbub.sampling import (
+    Law,
+    LineNoiseLaw,
+    PlanarGeometricLaw,
+    RandomSource,
+    ResponseLaw,
+    SeededSource,
+    SystemSource,
+    TableLaw,
+)
 from hubbub.sampling.weight_tables import table_of_floats
 
 DRAWS = 300_000
@@ -108,6 +117,12 @@ def unshrunk_map() -> Law:
     return PlanarGeometricLaw(law.epsilon * (1 + 2.0**-49), law.sides, law.steps, law.remap)
 
 
+def rounded_response() -> Law:
+    law = RESPONSE.law
+    assert isinstance(law, ResponseLaw)
+    return replace(law, keep=law.keep + 5)
+
+
 def flips(epsilon: float, *, down: bool = False) -> Law:
     width, one = client.flip_parameters(Fraction(epsilon))
     return replace(RAPPOR.law, width=width, own=(1 << width) - one + down, other=one - down)
@@ -123,7 +138,7 @@ EXACT: dict[str, tuple[hb.Mechanism, Callable[[], Law]]] = {
         lambda: LineNoiseLaw(client.line_noise(Fraction(0.4), rounded=True), 10, 0, clamped=True),
     ),
     "no shrink, map": (PLANAR, unshrunk_map),
-    "rounded down, response": (RESPONSE, lambda: replace(RESPONSE.law, keep=RESPONSE.law.keep + 5)),
+    "rounded down, response": (RESPONSE, rounded_response),
     "rounded down, bits": (RAPPOR, lambda: flips(1.0, down=True)),
     "rounded down, other bits": (UNARY, lambda: replace(UNARY.law, other=UNARY.law.other - 1)),
     "rounded down, subsets": (SUBSETS, lambda: replace(SUBSETS.law, out=SUBSETS.law.out - 1)),

@@ -25,7 +25,8 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hubbub"
 
 PUBLIC = """
-Audit Band Bins Categories Check Cloaking ClusterError ClusterReports Comparison DistanceError Domain DomainError Estimate
+Audit Band Bins Categories Check Cloaking ClusterError ClusterReports Comparison CrosswiseModel DistanceError Domain
+DomainError Estimate ForcedResponse UnrelatedPrevalence UnrelatedQuestion Warner
 EstimateError Exponential FitTest Geometric Grid HubbubError HubbubWarning Identification ImpossibleReportError
 IntakeError Integers Part
 Interval Laplace LocalHashing LongitudinalRappor Matrix Mechanism MechanismError OptimizedUnary OutputError
@@ -33,7 +34,8 @@ Plan PlanarGeometric PlanarLaplace
 Quantile RandomizedResponse Rappor Reports ReportsError Resolution SettingError Shift Study StudyError SubsetSelection
 Tally TruncatedGeometric __version__ audit band check collect compare earth_mover_distance error_probability estimate
 export_tables fit_test identify interval kl_divergence log_likelihood merge optimality_gap plan privatize_file quantile
-read_reports read_study read_tally report resolve scatter_reports total_variation worst_case_shift
+read_reports read_study read_tally report resolve scatter_reports total_variation unrelated_prevalence
+worst_case_shift
 """.split()  # noqa: SIM905
 
 

@@ -3,10 +3,10 @@
     client = Client("study.toml")
     client.privatize(37, mechanism="strong")     # the output, as reports write it
 
-All randomness comes from the operating system. Every probability is a whole number over a power of two, and no float
-takes part in a draw. The numbers are rounded so that the promise holds exactly: where ratios of probabilities leave no
-room for rounding (noise on lines and maps), they are built for epsilon (1 - 2^-50); elsewhere they are rounded to the
-safe side. The library draws its arrays from the same numbers.
+All randomness comes from the operating system. Every probability is a whole number over a power of two, or a fraction
+that the study states, and no float takes part in a draw. The numbers are rounded so that the promise holds exactly:
+where ratios of probabilities leave no room for rounding (noise on lines and maps), they are built for epsilon (1 -
+2^-50); elsewhere they are rounded to the safe side. The library draws its arrays from the same numbers.
 
 Some mechanisms need tables that take more than the standard library to compute (`TABLED_MECHANISMS`). The command
 `hubbub privatize STUDY --export-tables FILE` writes them; `Client(study, tables)` checks that the file is complete and
@@ -70,6 +70,7 @@ EPSILON_LIMITS = ("max_epsilon_per_user", "max_epsilon_per_unit")  # entries of 
 MECHANISM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")  # as text
 WHOLE_FLOAT = re.compile(r"[+-]?[0-9]{1,19}\.0")  # as floats are written
+PROBABILITY = re.compile(r"[0-9]{1,60}(?:/[0-9]{1,60}|(?:\.[0-9]{1,60})?(?:[eE][+-]?[0-9]{1,3})?)")
 NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")  # possessive: never backtracks
 ADDRESS_PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30}:/+[^\s/@:]*):[^\n]*@")
 EARTH_RADIUS_KM = 6371.0088
@@ -78,7 +79,9 @@ RELATIVE_TIE = 1e-9  # distances that differ by less, relatively, count as equal
 DOMAINS = ("categories", "integers", "bins", "grid")
 MECHANISMS = {  # each with the domains on which it is defined
     "cloaking": DOMAINS,
+    "crosswise-model": ("categories",),
     "exponential": DOMAINS,
+    "forced-response": ("categories",),
     "geometric": ("integers",),
     "laplace": ("integers", "bins"),
     "local-hashing": DOMAINS,
@@ -91,7 +94,16 @@ MECHANISMS = {  # each with the domains on which it is defined
     "rappor": DOMAINS,
     "subset-selection": DOMAINS,
     "truncated-geometric": ("integers",),
+    "unrelated-question": ("categories",),
+    "warner": ("categories",),
 }
+SURVEY_DESIGNS = {  # each with its probabilities, and what these have to be
+    "crosswise-model": (("p",), "p between 0 and 1, and not 1/2"),
+    "forced-response": (("p_yes", "p_no"), "p_yes + p_no below 1"),
+    "unrelated-question": (("p", "prevalence"), "p between 0 and 1"),
+    "warner": (("p",), "p between 0 and 1, and not 1/2"),
+}
+CROSSWISE_ANSWERS = ("same", "different")  # other designs answer with the two values
 TABLED_MECHANISMS = ("exponential", "matrix", "planar-laplace")  # also laplace, if bins are uneven
 STUDY_REMEDY = "correct the study file; `hubbub audit STUDY` says what is wrong with it"
 TABLES_REMEDY = "write it again: hubbub privatize STUDY --export-tables FILE"
@@ -171,6 +183,54 @@ def response_parameters(values: int, epsilon: Fraction) -> tuple[int, int]:
     width = probability_width(float(epsilon) + math.log(values))
     decay = _decay_above(epsilon)
     return width, (1 << width) - values * math.ceil((decay / (1 + (values - 1) * decay)) * (1 << width))
+
+
+def kept_truth(values: int, p: Fraction) -> Fraction:
+    """Return how likely the truth is kept, where otherwise any value is sent, and the true one has `p` in all."""
+    return (values * p - 1) / (values - 1)
+
+
+def design_chances(kind: str, parameters: Sequence[Fraction]) -> tuple[Fraction, Fraction] | None:
+    """Return the probabilities of a survey design's first answer, for the sensitive value and for the other one.
+
+    None if the parameters are not what `SURVEY_DESIGNS` says.
+    """
+    if kind == "forced-response":
+        yes, no = parameters
+        return (1 - no, yes) if yes + no < 1 else None
+    p = parameters[0]
+    if not 0 < p < 1:
+        return None
+    if kind == "unrelated-question":
+        innocuous = (1 - p) * parameters[1]
+        return p + innocuous, innocuous
+    return (p, 1 - p) if p != Fraction(1, 2) else None
+
+
+def largest_chance_ratio(chances: tuple[Fraction, Fraction]) -> Fraction | None:
+    """Return the largest ratio of the probabilities of one of two answers; None if it is infinite."""
+    answers = [sorted(pair) for pair in (chances, (1 - chances[0], 1 - chances[1]))]
+    return max(high / low for low, high in answers) if all(low for low, _ in answers) else None
+
+
+def epsilon_of_ratio(ratio: Fraction | None) -> float:
+    """Return the smallest float that is at least log(ratio), so that it can be claimed; infinity if there is no ratio.
+
+    What is refused, below `MIN_EPSILON` and above `MAX_EPSILON`, is only close.
+    """
+    if ratio is None:
+        return math.inf
+    rough = math.log(ratio.numerator) - math.log(ratio.denominator)
+    if rough > MAX_EPSILON:
+        return rough
+    if ratio - 1 < MIN_EPSILON / 2:
+        return float(ratio - 1)
+    epsilon = (math.log1p(ratio - 1) if ratio < 2 else math.log(ratio)) * (1 - 2.0**-50)
+    while True:
+        _, high, q = exp_minus(Fraction(epsilon))
+        if high * ratio <= 1 << (256 + q):
+            return epsilon
+        epsilon = math.nextafter(epsilon, math.inf)
 
 
 def flip_parameters(epsilon: Fraction) -> tuple[int, int]:
@@ -365,6 +425,11 @@ def draw_response(position: int, values: int, width: int, keep: int) -> int:
     return (random_below(values), position)[random_bits(width) < keep]
 
 
+def draw_chance(chance: Fraction) -> bool:
+    """Return True with probability `chance`, any fraction."""
+    return random_below(chance.denominator) < chance.numerator
+
+
 def draw_bits(values: int, position: int, width: int, own: int, other: int) -> list[bool]:
     """Draw a bit for each value: 1 with probability own / 2^width for the true value, other / 2^width for others."""
     return [random_bits(width) < (own if value == position else other) for value in range(values)]
@@ -417,6 +482,20 @@ def as_whole(value: Any) -> int | None:
     """Return a whole number, which may be the float 5.0; None for anything else (also booleans)."""
     number = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     return int(value) if number or as_real(value).is_integer() else None
+
+
+def as_probability(value: Any) -> Fraction | None:
+    """Return a probability exactly as it is written: 0.7 is 7/10, "1/6" is a sixth; None for anything else."""
+    if not isinstance(value, str | numbers.Number):
+        return None
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
+        value = repr(as_real(value))  # the shortest decimal number that is this float
+    try:
+        text = str(value)
+        probability = Fraction(text) if PROBABILITY.fullmatch(text) else None
+    except (ValueError, ZeroDivisionError):  # thousands of digits, or 1/0
+        return None
+    return probability if probability is not None and probability <= 1 else None
 
 
 _BRIEF = Repr()
@@ -584,6 +663,12 @@ class _StudyTable:
         if not low <= number <= high:
             raise self.unusable(name, value, f"a number from {low:g} to {high:g}")
         return number
+
+    def probability(self, name: str) -> Fraction:
+        probability = as_probability(value := self.take(name))
+        if probability is None:
+            raise self.unusable(name, value, "a probability: a number from 0 to 1, or a text such as '1/6'")
+        return probability
 
     def typed(self, name: str, kind: type) -> Any:
         value = self.take(name)
@@ -787,7 +872,7 @@ class MechanismFields:
     kind: str
     where: str
     epsilon: float
-    extra: Any  # size, buckets, regions, outputs, the epsilon of a single report, or whether outputs are truncated
+    extra: Any  # size, buckets, regions, outputs, probabilities, the epsilon of one report, or whether it truncates
 
     def needs_tables(self, values: StudyValues) -> bool:
         """Whether its probabilities take more than the standard library to compute."""
@@ -800,7 +885,16 @@ def _parse_mechanism(table: _StudyTable, values: StudyValues) -> MechanismFields
         raise _unusable_study(table.where, f"{kind} on {values.kind}", f"a domain of {' or '.join(MECHANISMS[kind])}")
     epsilon = 0.0
     extra: Any = None
-    if kind not in ("cloaking", "matrix"):
+    if kind in SURVEY_DESIGNS:
+        extra = _parse_chances(table, kind, count)
+    elif kind == "randomized-response" and table.has("epsilon") == table.has("p"):
+        raise _unusable_study(table.where, "epsilon and p, or neither", "one of epsilon and p")
+    elif kind == "randomized-response" and table.has("p"):
+        extra = table.probability("p")
+        if not Fraction(1, count) < extra < 1:
+            raise table.unusable("p", str(extra), f"p above 1/{count} and below 1")
+        _check_ratio(table, extra * (count - 1) / (1 - extra))
+    elif kind not in ("cloaking", "matrix"):
         epsilon = table.real("epsilon", MIN_EPSILON, MAX_EPSILON)
     if kind == "cloaking":
         extra = _parse_regions(table, values)
@@ -824,6 +918,26 @@ def _parse_mechanism(table: _StudyTable, values: StudyValues) -> MechanismFields
             expected = f"noise that reaches at most {MAX_REMAPPED_CELLS:,} cells, if cells are missing"
             raise table.unusable("epsilon", epsilon, expected)
     return MechanismFields(kind, table.where, epsilon, extra)
+
+
+def _parse_chances(table: _StudyTable, kind: str, count: int) -> tuple[Fraction, Fraction]:
+    """Return the probabilities of a survey design's first answer, for each of two values."""
+    names, expected = SURVEY_DESIGNS[kind]
+    if count != 2:
+        raise _unusable_study(table.where, f"{kind} on {count} values", "two values, the sensitive one first")
+    parameters = [table.probability(name) for name in names]
+    chances = design_chances(kind, parameters)
+    if chances is None:
+        raise table.unusable(" and ".join(names), [str(each) for each in parameters], expected)
+    _check_ratio(table, largest_chance_ratio(chances))
+    return chances
+
+
+def _check_ratio(table: _StudyTable, ratio: Fraction | None) -> None:
+    """Refuse probabilities that make epsilon too small or too large; an infinite one is chosen on purpose."""
+    if ratio is not None and not MIN_EPSILON <= epsilon_of_ratio(ratio) <= MAX_EPSILON:
+        expected = f"probabilities that make epsilon at least {MIN_EPSILON:g} and at most {MAX_EPSILON:g}"
+        raise _unusable_study(table.where, f"epsilon {epsilon_of_ratio(ratio):g}", expected)
 
 
 def remapped_reach(epsilon: float, side: float) -> int:
@@ -875,6 +989,12 @@ def _make_draw(mechanism: MechanismFields, values: StudyValues) -> Draw:
         )
     if kind == "cloaking":
         return lambda position: str(extra[position])
+    if kind in SURVEY_DESIGNS:
+        answers = CROSSWISE_ANSWERS if kind == "crosswise-model" else labels
+        return lambda position: str(answers[0 if draw_chance(extra[position]) else 1])
+    if kind == "randomized-response" and extra is not None:
+        kept = kept_truth(count, extra)
+        return lambda position: str(labels[(random_below(count), position)[draw_chance(kept)]])
     if kind == "randomized-response":
         width, keep = response_parameters(count, exact)
         return lambda position: str(labels[draw_response(position, count, width, keep)])

@@ -19,7 +19,14 @@ from hubbub.core.errors import (
     StudyError,
 )
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
-from hubbub.estimators import Estimate, estimate, log_likelihood, optimality_gap
+from hubbub.estimators import (
+    Estimate,
+    UnrelatedPrevalence,
+    estimate,
+    log_likelihood,
+    optimality_gap,
+    unrelated_prevalence,
+)
 from hubbub.goodness_of_fit import FitTest, fit_test
 from hubbub.identifiability import Identification, identify
 from hubbub.intake import (
@@ -37,7 +44,9 @@ from hubbub.intake import (
 from hubbub.intervals import Band, Interval, Quantile, band, interval, quantile
 from hubbub.mechanisms import (
     Cloaking,
+    CrosswiseModel,
     Exponential,
+    ForcedResponse,
     Geometric,
     Laplace,
     LocalHashing,
@@ -51,6 +60,8 @@ from hubbub.mechanisms import (
     Rappor,
     SubsetSelection,
     TruncatedGeometric,
+    UnrelatedQuestion,
+    Warner,
 )
 from hubbub.metrics import earth_mover_distance, kl_divergence, total_variation
 from hubbub.planning import Plan, plan
@@ -70,6 +81,7 @@ __all__ = [
     "ClusterError",
     "ClusterReports",
     "Comparison",
+    "CrosswiseModel",
     "DistanceError",
     "Domain",
     "DomainError",
@@ -77,6 +89,7 @@ __all__ = [
     "EstimateError",
     "Exponential",
     "FitTest",
+    "ForcedResponse",
     "Geometric",
     "Grid",
     "HubbubError",
@@ -111,6 +124,9 @@ __all__ = [
     "SubsetSelection",
     "Tally",
     "TruncatedGeometric",
+    "UnrelatedPrevalence",
+    "UnrelatedQuestion",
+    "Warner",
     "audit",
     "band",
     "check",
@@ -137,5 +153,6 @@ __all__ = [
     "resolve",
     "scatter_reports",
     "total_variation",
+    "unrelated_prevalence",
     "worst_case_shift",
 ]

@@ -16,7 +16,16 @@ from hubbub.auditing.exact_ratios import OutputRatio, largest_ratio
 from hubbub.client import Noise, bucket_of, even_step
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.local_hashing import HashedResponseLaw
-from hubbub.sampling import BitFlipLaw, FixedLaw, LineNoiseLaw, ResponseLaw, SubsetLaw, TwoStageFlipLaw
+from hubbub.sampling import (
+    BitFlipLaw,
+    FixedLaw,
+    FractionResponseLaw,
+    LineNoiseLaw,
+    ResponseLaw,
+    SubsetLaw,
+    TwoAnswerLaw,
+    TwoStageFlipLaw,
+)
 
 
 def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -> tuple[OutputRatio, int | None] | None:
@@ -29,7 +38,9 @@ def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -
             return None
         ratios = _neighbour_ratios(law, domain.squared_distance(0, 1), output_text)
         return largest_ratio(list(ratios)), law.values if law.clamped else None
-    if isinstance(law, ResponseLaw):
+    if isinstance(law, TwoAnswerLaw):
+        return _two_answers_ratio(law, output_text), 2
+    if isinstance(law, ResponseLaw | FractionResponseLaw):
         return OutputRatio.at_least_one(0, 1, output_text(0), *_response_weights(law)), size
     if isinstance(law, HashedResponseLaw):
         return _hashed_response_ratio(law), law.response.values << 64
@@ -52,13 +63,25 @@ def _deterministic_ratio(law: FixedLaw, output_text: Callable[[int], str]) -> Ou
     return OutputRatio(0, 1, output_text(first), 1, 1)
 
 
-def _response_weights(law: ResponseLaw) -> tuple[int, int]:
-    """Return the probabilities of the true and of any other output, over values 2^width.
+def _two_answers_ratio(law: TwoAnswerLaw, output_text: Callable[[int], str]) -> OutputRatio:
+    """Return the largest ratio of either answer, between the values to which it is the most and the least likely."""
+    ratios = []
+    for output, column in enumerate((law.chances, [1 - chance for chance in law.chances])):
+        places = [(chance, position) for position, chance in enumerate(column)]
+        (low, other), (high, value) = min(places), max(places)
+        weights = high.numerator * low.denominator, low.numerator * high.denominator
+        ratios.append(OutputRatio(value, other, output_text(output), *weights))
+    return largest_ratio(ratios)
+
+
+def _response_weights(law: ResponseLaw | FractionResponseLaw) -> tuple[int, int]:
+    """Return weights proportional to the probabilities of the true and of any other output.
 
     An output has one of these two, so every ratio is one of them to the other, or 1.
     """
-    other = (1 << law.width) - law.keep
-    return law.values * law.keep + other, other
+    keep, total = law.keep.as_integer_ratio() if isinstance(law, FractionResponseLaw) else (law.keep, 1 << law.width)
+    other = total - keep
+    return law.values * keep + other, other
 
 
 def _hashed_response_ratio(law: HashedResponseLaw) -> OutputRatio:

@@ -3,5 +3,15 @@
 from hubbub.estimators.api import estimate, log_likelihood, optimality_gap
 from hubbub.estimators.reestimation import reestimate
 from hubbub.estimators.result import Estimate, History
+from hubbub.estimators.two_sample_prevalence import UnrelatedPrevalence, unrelated_prevalence
 
-__all__ = ["Estimate", "History", "estimate", "log_likelihood", "optimality_gap", "reestimate"]
+__all__ = [
+    "Estimate",
+    "History",
+    "UnrelatedPrevalence",
+    "estimate",
+    "log_likelihood",
+    "optimality_gap",
+    "reestimate",
+    "unrelated_prevalence",
+]

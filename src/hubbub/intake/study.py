@@ -17,6 +17,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -268,5 +269,8 @@ def _fields(described: Domain | Mechanism) -> dict[str, Any]:
         names = list(inspect.signature(type(described)).parameters)[1:]
         fields = {name: getattr(described, name) for name in names}
         fields = {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+        if isinstance(described, mechanisms.RandomizedResponse):  # given by one of them, and the other follows
+            del fields["p" if described.p is None else "epsilon"]
+        fields = {name: str(value) if isinstance(value, Fraction) else value for name, value in fields.items()}
     assert all(not isinstance(value, float) or math.isfinite(value) for value in fields.values())  # noqa: S101
     return {"kind": kebab(type(described).__name__), **fields}

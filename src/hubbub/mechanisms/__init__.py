@@ -10,11 +10,14 @@ from hubbub.mechanisms.matrix import Cloaking, Matrix
 from hubbub.mechanisms.planar import PlanarGeometric, PlanarLaplace
 from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.mechanisms.subset_selection import SubsetSelection
+from hubbub.mechanisms.survey_designs import CrosswiseModel, ForcedResponse, UnrelatedQuestion, Warner
 from hubbub.mechanisms.unary_encoding import OptimizedUnary, Rappor
 
 __all__ = [
     "Cloaking",
+    "CrosswiseModel",
     "Exponential",
+    "ForcedResponse",
     "Geometric",
     "Laplace",
     "LocalHashing",
@@ -28,4 +31,6 @@ __all__ = [
     "Rappor",
     "SubsetSelection",
     "TruncatedGeometric",
+    "UnrelatedQuestion",
+    "Warner",
 ]

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
+from fractions import Fraction
 
-from hubbub.client import MAX_EPSILON, MAX_NATS, MIN_EPSILON, MIN_NOISE_RATE, MIN_STEP_NATS
+from hubbub.client import (
+    MAX_EPSILON,
+    MAX_NATS,
+    MIN_EPSILON,
+    MIN_NOISE_RATE,
+    MIN_STEP_NATS,
+    as_probability,
+    epsilon_of_ratio,
+)
 from hubbub.core.arrays import as_real
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Domain
+
+Probability = float | Fraction | Decimal | str  # taken exactly as it is written: 0.7 is 7/10, "1/6" is a sixth
 
 DOMAIN_REMEDY = "build the domain first, for example hubbub.Categories(['yes', 'no'])"
 
@@ -30,6 +42,32 @@ def check_epsilon(epsilon: object, mechanism: str, name: str = "epsilon") -> flo
         what, expected = f"{name} is so large that nothing is hidden", f"at most {MAX_EPSILON:g}"
         remedy = f"choose a smaller {name}, or use Cloaking if the values need not be hidden at all"
     raise MechanismError(what, where=f"{mechanism}({name}=)", got=shorten(epsilon), expected=expected, remedy=remedy)
+
+
+def check_probability(value: object, mechanism: str, name: str) -> Fraction:
+    """Return a probability exactly as it is written, or say why it cannot be one; `name` is the parameter's."""
+    probability = as_probability(value)
+    if probability is not None:
+        return probability
+    what, expected = f"{name} is not a probability", "a number from 0 to 1, or a fraction such as '1/6'"
+    remedy = "divide a percentage by 100; write a fraction of at most 60 digits"
+    raise MechanismError(what, where=f"{mechanism}({name}=)", got=shorten(value), expected=expected, remedy=remedy)
+
+
+def check_ratio(ratio: Fraction | None, where: str) -> float:
+    """Return the epsilon of the largest ratio of probabilities, infinity for None; refuse one that is out of range."""
+    epsilon = epsilon_of_ratio(ratio)
+    if ratio is None or MIN_EPSILON <= epsilon <= MAX_EPSILON:
+        return epsilon
+    small = epsilon < MIN_EPSILON
+    why = "close that nothing can be learned" if small else "far apart that nothing is hidden"
+    raise MechanismError(
+        f"the probabilities of an answer are so {why}",
+        where=where,
+        got=f"epsilon {epsilon:g}",
+        expected=f"an epsilon of at {f'least {MIN_EPSILON:g}' if small else f'most {MAX_EPSILON:g}'}",
+        remedy="choose probabilities that differ more" if small else "choose probabilities further from 0 and 1",
+    )
 
 
 def check_domain(domain: object, kind: type[Domain] | tuple[type[Domain], ...], mechanism: str, remedy: str) -> None:

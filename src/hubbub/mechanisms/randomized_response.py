@@ -10,12 +10,21 @@ from functools import cached_property
 import numpy as np
 
 from hubbub.channels import Channel, DiagonalPlusConstantChannel, check_entries
-from hubbub.client import response_parameters
+from hubbub.client import kept_truth, response_parameters
 from hubbub.core.arrays import Array, Codes, Floats, Positions
+from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Domain
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle, Support
 from hubbub.mechanisms.output_spaces import OutputSpace, ValueOutputs
-from hubbub.sampling import RandomSource, ResponseLaw
+from hubbub.mechanisms.parameters import (
+    DOMAIN_REMEDY,
+    Probability,
+    check_domain,
+    check_epsilon,
+    check_probability,
+    check_ratio,
+)
+from hubbub.sampling import FractionResponseLaw, RandomSource, ResponseLaw
 
 
 @dataclass(frozen=True)
@@ -27,7 +36,11 @@ class RandomizedResponse(FrequencyOracle):
         P(z | x) = exp(epsilon) / (k - 1 + exp(epsilon))   if z = x
                    1 / (k - 1 + exp(epsilon))              otherwise
 
+    Surveys state p = P(x | x) instead, the others sharing 1 - p equally; then epsilon = log(p (k - 1) / (1 - p)).
+
     Guarantee: epsilon-local differential privacy.
+
+    A mechanism given by p equals none that is given by epsilon, because no float is the logarithm of a fraction.
 
     Parameters
     ----------
@@ -35,6 +48,9 @@ class RandomizedResponse(FrequencyOracle):
         The values: any domain.
     epsilon
         Plain epsilon, positive: smaller is more private.
+    p
+        Instead of epsilon: the probability that the true value is sent, above 1/k and below 1. Real reports have
+        exactly the p that is written: 0.7 is 7/10, and Fraction(2, 3) or "2/3" is two thirds.
 
     Examples
     --------
@@ -43,17 +59,50 @@ class RandomizedResponse(FrequencyOracle):
     array([[0.5 , 0.25, 0.25],
            [0.25, 0.5 , 0.25],
            [0.25, 0.25, 0.5 ]])
+    >>> RandomizedResponse(Categories(["yes", "no"]), p=0.75).epsilon
+    1.0986122886681098
     """
 
     domain: Domain
     epsilon: float
+    p: Fraction | None = None
 
-    def __post_init__(self) -> None:
-        self._check()
+    def __init__(self, domain: Domain, epsilon: float | None = None, *, p: Probability | None = None) -> None:
+        check_domain(domain, Domain, "RandomizedResponse", DOMAIN_REMEDY)
+        object.__setattr__(self, "domain", domain)
+        if p is None and epsilon is not None:
+            object.__setattr__(self, "epsilon", check_epsilon(epsilon, "RandomizedResponse"))
+            return  # without a p of its own: keys and pickles are those of earlier versions
+        if p is None or epsilon is not None:
+            raise MechanismError(
+                "randomized response takes either epsilon or p",
+                where="RandomizedResponse(epsilon=, p=)",
+                got="neither" if p is None else "both",
+                expected="exactly one of them",
+                remedy="state p, the probability that the true value is sent, or the epsilon that follows from it",
+            )
+        size, fraction = len(domain), check_probability(p, "RandomizedResponse", "p")
+        if not Fraction(1, size) < fraction < 1:
+            raise MechanismError(
+                "p leaves nothing to learn, or nothing to hide",
+                where="RandomizedResponse(p=)",
+                got=shorten(p),
+                expected=f"above 1/{size}, which is what guessing has, and below 1",
+                remedy="state the probability that the true value is sent",
+            )
+        object.__setattr__(self, "p", fraction)
+        ratio = fraction * (size - 1) / (1 - fraction)
+        object.__setattr__(self, "epsilon", check_ratio(ratio, "RandomizedResponse(p=)"))
+
+    def __repr__(self) -> str:
+        given = f"epsilon={self.epsilon!r}" if self.p is None else f"p={self.p!r}"
+        return f"RandomizedResponse(domain={self.domain!r}, {given})"
 
     @property
     def support(self) -> Support:
         """An output points at itself."""
+        if self.p is not None:
+            return Support(float(self.p), float((1 - self.p) / (len(self.domain) - 1)))
         # Dividing by exp(epsilon) keeps a large epsilon from overflowing.
         other = math.exp(-self.epsilon) / (1 + (len(self.domain) - 1) * math.exp(-self.epsilon))
         return Support(other * math.exp(self.epsilon), other)
@@ -83,7 +132,10 @@ class RandomizedResponse(FrequencyOracle):
             place[among] = np.arange(among.size)
             codes, values = place[codes], among.size
         log_other = -self.epsilon - math.log1p((len(self.domain) - 1) * math.exp(-self.epsilon))
-        return DiagonalPlusConstantChannel(values, codes, log_at=log_other + self.epsilon, log_elsewhere=log_other)
+        log_at = log_other + self.epsilon
+        if self.p is not None:
+            log_at, log_other = (math.log(chance) for chance in self.support)
+        return DiagonalPlusConstantChannel(values, codes, log_at=log_at, log_elsewhere=log_other)
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return the two log-likelihoods, by the channel: they are never so far apart that exp loses one."""
@@ -94,8 +146,10 @@ class RandomizedResponse(FrequencyOracle):
         return np.bincount(codes, weights=counts, minlength=len(self.domain)).astype(np.float64)
 
     @cached_property
-    def law(self) -> ResponseLaw:
+    def law(self) -> ResponseLaw | FractionResponseLaw:
         """The truth or any value, by whole numbers."""
+        if self.p is not None:
+            return FractionResponseLaw(len(self.domain), kept_truth(len(self.domain), self.p))
         return ResponseLaw(len(self.domain), *response_parameters(len(self.domain), Fraction(self.epsilon)))
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:

@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from hubbub.core.arrays import as_real
 from hubbub.core.errors import SettingError, shorten
@@ -70,7 +71,7 @@ class Candidate(Portable):
         if "epsilon" not in names:
             raise _without_epsilon(self)
         factor = epsilon / self.epsilon
-        arguments = {name: getattr(mechanism, name) for name in names}
+        arguments = {name: getattr(mechanism, name) for name in names if name != "p"}  # another way to state epsilon
         scaled = {name: arguments[name] * factor for name in ("epsilon", "first") if name in names}
         parts = ((type(mechanism)(**(arguments | scaled)), share),)
         return _candidate(self.name, epsilon, parts, self.reports_per_user, self.radius)
@@ -252,7 +253,7 @@ def _parameters(mechanism: Mechanism | Kind) -> str:
     """Return the numbers that define a mechanism besides its epsilon."""
     names = [name for name in inspect.signature(type(mechanism)).parameters if name not in ("domain", "epsilon")]
     values = {name: getattr(mechanism, name, None) for name in names}
-    return ", ".join(f"{name} {value}" for name, value in values.items() if isinstance(value, int | float))
+    return ", ".join(f"{name} {value}" for name, value in values.items() if isinstance(value, int | float | Fraction))
 
 
 def _default_name(parts: PartsOrKinds) -> str:

@@ -1,16 +1,24 @@
 """Where randomness comes from, the exact laws behind real reports, and the draws of simulations."""
 
 from hubbub.sampling.base import FixedLaw, Law
-from hubbub.sampling.frequency_oracle_laws import BitFlipLaw, ResponseLaw, SubsetLaw, TwoStageFlipLaw
+from hubbub.sampling.frequency_oracle_laws import (
+    BitFlipLaw,
+    FractionResponseLaw,
+    ResponseLaw,
+    SubsetLaw,
+    TwoStageFlipLaw,
+)
 from hubbub.sampling.geometric_noise import LineNoiseLaw
 from hubbub.sampling.lattice_noise import PlanarGeometricLaw, PlanarTableLaw
 from hubbub.sampling.random_source import RandomSource, SystemSource
 from hubbub.sampling.simulation_draws import Randomness, SeededSource, choose_rows, source_of, two_sided_geometric
+from hubbub.sampling.two_answer_law import TwoAnswerLaw
 from hubbub.sampling.weight_tables import TableLaw
 
 __all__ = [
     "BitFlipLaw",
     "FixedLaw",
+    "FractionResponseLaw",
     "Law",
     "LineNoiseLaw",
     "PlanarGeometricLaw",
@@ -22,6 +30,7 @@ __all__ = [
     "SubsetLaw",
     "SystemSource",
     "TableLaw",
+    "TwoAnswerLaw",
     "TwoStageFlipLaw",
     "choose_rows",
     "source_of",

@@ -1,4 +1,4 @@
-"""The protocol of laws: exact distributions of outputs, in whole numbers over powers of two."""
+"""The protocol of laws: exact distributions of outputs, in whole numbers over powers of two, or in fractions."""
 
 from __future__ import annotations
 

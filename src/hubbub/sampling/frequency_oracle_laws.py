@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,17 +26,37 @@ class ResponseLaw(Law):
     keep: int
 
     def draw(self, positions: Positions, source: RandomSource) -> Positions:
-        """Half a word decides whether to keep the truth, the other half which value comes instead."""
-        from hubbub.sampling.compiled_draws import UNDECIDED, respond
+        """Compare the first 32 bits, and then all others."""
+        rest = self.width - 32
+        top = self.keep >> rest
+        return _respond(self.values, top, lambda: (top << rest) | source.number(rest) < self.keep, positions, source)
 
-        words = source.words(positions.size)
-        top = self.keep >> (self.width - 32)
-        drawn = respond(words, positions, self.values, top)
-        for place in np.flatnonzero(drawn < 0):
-            rest = self.width - 32
-            kept = drawn[place] == UNDECIDED and (top << rest) | source.number(rest) < self.keep
-            drawn[place] = positions[place] if kept else source.below(self.values)
-        return drawn
+
+@dataclass(frozen=True)
+class FractionResponseLaw(Law):
+    """The truth with probability `keep`, any fraction, otherwise any of the values."""
+
+    values: int
+    keep: Fraction
+
+    def draw(self, positions: Positions, source: RandomSource) -> Positions:
+        """Compare the first 32 bits, and then what is left of the fraction."""
+        top, rest = divmod(self.keep.numerator << 32, self.keep.denominator)
+        return _respond(self.values, top, lambda: source.below(self.keep.denominator) < rest, positions, source)
+
+
+def _respond(values: int, top: int, keeps: Callable[[], bool], positions: Positions, source: RandomSource) -> Positions:
+    """Half a word decides whether to keep the truth, the other half which value comes instead.
+
+    `top` is the first 32 bits of the probability of keeping it; `keeps` decides where these are drawn.
+    """
+    from hubbub.sampling.compiled_draws import UNDECIDED, respond
+
+    drawn = respond(source.words(positions.size), positions, values, top)
+    for place in np.flatnonzero(drawn < 0):
+        kept = drawn[place] == UNDECIDED and keeps()
+        drawn[place] = positions[place] if kept else source.below(values)
+    return drawn
 
 
 @dataclass(frozen=True)

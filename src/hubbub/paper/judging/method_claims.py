@@ -19,8 +19,8 @@ from hubbub.paper.judging.paired_comparisons import (
     REVERSED,
     TIE,
     UNCLEAR,
-    PairedComparison,
     Judgement,
+    PairedComparison,
     judge,
     with_early_stopping,
 )
