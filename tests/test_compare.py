@@ -264,3 +264,65 @@ def test_the_notebook_view_escapes_names() -> None:
     html = hb.compare(*reports, names=("<b>men", "women"))._repr_html_()
     assert "&lt;b&gt;men" in html
     assert "<b>men" not in html
+
+
+# -- several groups ----------------------------------------------------------------------------------------------
+
+
+def regions(shares: dict[str, list[float]], users: int, epsilon: float = 3.0) -> dict[str, hb.Reports]:
+    mechanism = hb.RandomizedResponse(hb.Categories(list("abc")), epsilon)
+    return {name: study(mechanism, np.array(own), users, seed) for seed, (name, own) in enumerate(shares.items())}
+
+
+def test_the_group_that_differs_is_found_among_several() -> None:
+    same = [0.5, 0.3, 0.2]
+    groups = regions({"north": same, "east": same, "south": [0.2, 0.3, 0.5], "west": same}, 3_000)
+    answer = hb.compare_groups(groups)
+    assert answer.rejected
+    frame = answer.to_frame()
+    assert set(frame[frame["changed"] & (frame["difference"].abs() > 0.15)]["group"]) == {"south"}
+    assert "south than in the rest" in answer.sentence
+    assert (answer.order[-1].name, answer.order[-1].first, answer.order[-1].last) == ("south", 4, 4)
+    assert ((frame["low"] <= frame["difference"]) & (frame["difference"] <= frame["high"])).all()
+
+
+def test_groups_are_compared_with_a_reference() -> None:
+    answer = hb.compare_groups(
+        regions({"old": [0.5, 0.3, 0.2], "new": [0.3, 0.4, 0.3], "newer": [0.3, 0.4, 0.3]}, 2_000), against="old"
+    )
+    assert np.isnan(answer.difference[0]).all()
+    assert answer.changed[1:, 0].all()
+    two = hb.compare(*list(regions({"old": [0.5, 0.3, 0.2], "new": [0.3, 0.4, 0.3]}, 2_000).values()))
+    np.testing.assert_allclose(answer.difference[1], two.difference)
+
+
+def test_equal_groups_borrow_from_all_and_are_tied() -> None:
+    groups = regions({name: [0.5, 0.3, 0.2] for name in "abcdefgh"}, 40, epsilon=2.0)
+    answer = hb.compare_groups(groups)
+    assert not answer.rejected
+    assert answer.pooled.prior_users >= 30.0
+    truth = np.array([0.5, 0.3, 0.2])
+    assert np.abs(answer.pooled.shares - truth).mean() < 0.5 * np.abs(answer.shares - truth).mean()
+    assert all((ranked.first, ranked.last) == (1, 8) for ranked in answer.order)
+    assert "not settled" in answer.explain()
+
+
+def test_large_groups_that_differ_borrow_nothing() -> None:
+    groups = regions({"a": [0.8, 0.1, 0.1], "b": [0.1, 0.8, 0.1], "c": [0.1, 0.1, 0.8]}, 20_000)
+    answer = hb.compare_groups(groups)
+    assert answer.pooled.prior_users <= 10.0
+    best = np.array([hb.estimate(own, "mle").probabilities for own in groups.values()])
+    np.testing.assert_allclose(answer.pooled.shares, best, atol=5e-3)
+
+
+def test_two_groups_are_tested_as_a_pair_is() -> None:
+    groups = regions({"a": [0.5, 0.3, 0.2], "b": [0.4, 0.3, 0.3]}, 300)
+    assert hb.compare_groups(groups).p_value == pytest.approx(hb.compare(*groups.values()).p_value, abs=0.03)
+
+
+def test_mistakes_with_groups_are_explained() -> None:
+    groups = regions({"a": [0.5, 0.3, 0.2], "b": [0.4, 0.3, 0.3]}, 50)
+    with pytest.raises(hb.SettingError, match="no such group"):
+        hb.compare_groups(groups, against="c")
+    with pytest.raises(hb.SettingError, match="not several groups"):
+        hb.compare_groups({"a": groups["a"]})

@@ -25,17 +25,15 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hubbub"
 
 PUBLIC = """
-Audit Band Bins Categories Check Cloaking ClusterError ClusterReports Comparison CrosswiseModel DistanceError Domain
-DomainError Estimate ForcedResponse UnrelatedPrevalence UnrelatedQuestion Warner
-EstimateError Exponential FitTest Geometric Grid HubbubError HubbubWarning Identification ImpossibleReportError
-IntakeError Integers Part
-Interval Laplace LocalHashing LongitudinalRappor Matrix Mechanism MechanismError OptimizedUnary OutputError
-Plan PlanarGeometric PlanarLaplace
-Quantile RandomizedResponse Rappor Reports ReportsError Resolution SettingError Shift Study StudyError SubsetSelection
-Tally TruncatedGeometric __version__ audit band check collect compare earth_mover_distance error_probability estimate
-export_tables fit_test identify interval kl_divergence log_likelihood merge optimality_gap plan privatize_file quantile
-read_reports read_study read_tally report resolve scatter_reports total_variation unrelated_prevalence
-worst_case_shift
+__version__ Audit audit Band band Bins Categories Check check Cloaking ClusterError ClusterReports collect compare
+compare_groups Comparison CrosswiseModel DistanceError Domain DomainError earth_mover_distance error_probability
+Estimate estimate EstimateError Exponential export_tables fit_test FitTest ForcedResponse Geometric Grid
+GroupComparison HubbubError HubbubWarning Identification identify ImpossibleReportError IntakeError Integers Interval
+interval kl_divergence Laplace LocalHashing log_likelihood LongitudinalRappor Matrix Mechanism MechanismError merge
+optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric PlanarLaplace privatize_file Quantile
+quantile RandomizedResponse Rappor read_reports read_study read_tally report Reports ReportsError Resolution resolve
+scatter_reports SettingError Shift Study StudyError SubsetSelection Tally total_variation TruncatedGeometric
+unrelated_prevalence UnrelatedPrevalence UnrelatedQuestion Warner worst_case_shift
 """.split()  # noqa: SIM905
 
 

@@ -2,7 +2,7 @@
 
 from hubbub.auditing import Audit, audit, error_probability
 from hubbub.cluster import ClusterReports
-from hubbub.comparison import Comparison, compare
+from hubbub.comparison import Comparison, GroupComparison, compare, compare_groups
 from hubbub.core.errors import (
     ClusterError,
     DistanceError,
@@ -92,6 +92,7 @@ __all__ = [
     "ForcedResponse",
     "Geometric",
     "Grid",
+    "GroupComparison",
     "HubbubError",
     "HubbubWarning",
     "Identification",
@@ -132,6 +133,7 @@ __all__ = [
     "check",
     "collect",
     "compare",
+    "compare_groups",
     "earth_mover_distance",
     "error_probability",
     "estimate",

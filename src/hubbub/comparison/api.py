@@ -134,7 +134,9 @@ def _compare(
     move = shown[1] - shown[0]
     variation = yield from _distance(populations, variation_potential, move, equality, level)
     potential = transport_potential(domain)
-    mover = None if potential is None else (yield from _distance(populations, potential, move, equality, level))
+    mover = variation if domain.is_equidistant else None
+    if potential is not None and mover is None:
+        mover = yield from _distance(populations, potential, move, equality, level)
     mean = None if places is None else _mean(own[-1], float(places @ move))
     if mean is not None and mover is not None:  # masses move at least as far as the mean does
         mover = mover._replace(low=min(mover.estimate, max(mover.low, mean.low, -mean.high)))

@@ -41,6 +41,8 @@ MAX_WORK = 4e7  # draws x values^2 x groups: about a second
 MAX_DEALT_COUNTS = 50_000_000  # draws x patterns: with more, the normal limit of the deals is drawn
 MAX_ERRORS_OF_DOUBTFUL = 1.2  # standard errors of a share, below which it is simulated as 0
 SLIGHTLY_LESS = 1.0 - 1e-6
+RATIO_DIGITS = 12  # of relative likelihoods that count as equal
+MAX_DEALS = 50_000  # draws x groups, of more than two groups: these are dealt one by one
 BATCH_ENTRIES = 5_000_000  # of counts, at a time
 
 
@@ -76,6 +78,8 @@ def equality_test(
     points = [top.likelihood.at(theta) for top in populations.tops]
     groups = len(points)
     draws = int(np.clip(MAX_WORK / (populations.values**2 * (groups + 1)), MIN_DRAWS, max_draws))
+    if groups > 2:
+        draws = max(MIN_DRAWS, min(draws, MAX_DEALS // groups))
     patterns = sum(point.likelihood.channel.patterns for point in points)
     if kinds is not None and patterns * draws <= MAX_DEALT_COUNTS:
         source: _Deals | _Simulations | _NormalDeals = _Deals(points, kinds, rng)
@@ -165,18 +169,17 @@ class _Deals:
     """Users dealt to groups at random, those of each kind apart."""
 
     def __init__(self, points: Sequence[Point], kinds: Sequence[Positions], rng: np.random.Generator) -> None:
-        self._points, self._rng, self._sizes = points, rng, []
-        counts = np.concatenate([point.likelihood.weights for point in points]).astype(np.int64)
-        every = np.concatenate(kinds)
-        self._members = [np.flatnonzero(every == kind) for kind in range(int(every.max()) + 1)]
-        self._counts = [counts[members] for members in self._members]
-        for kind in range(len(self._members)):
-            self._sizes.append(
-                [int(point.likelihood.weights[own == kind].sum()) for point, own in zip(points, kinds, strict=True)]
-            )
+        self._points, self._rng = points, rng
+        weights = [point.likelihood.weights for point in points]
         # Relative likelihoods g / f of all groups' patterns, kind by kind: values by patterns.
         ratios = np.concatenate([point.likelihood.channel.dense() / point.fitted for point in points], axis=1)
-        self._ratios = [ratios[:, members] for members in self._members]
+        every, counts = np.concatenate(kinds), np.concatenate(weights).astype(np.int64)
+        self._ratios, self._counts, self._sizes = [], [], []
+        for kind in range(int(every.max()) + 1):
+            ratio, count = _merged(ratios[:, every == kind], counts[every == kind])
+            self._ratios.append(ratio)
+            self._counts.append(count)
+            self._sizes.append([int(own[of == kind].sum()) for own, of in zip(weights, kinds, strict=True)])
 
     def informations(self) -> Floats:
         """Return each group's information as that of the kinds it sent, over all groups."""
@@ -194,6 +197,14 @@ class _Deals:
             for group, dealt in enumerate(_deal(counts, sizes, draws, self._rng)):
                 scores[group] += (dealt @ ratio.T - sizes[group]) / root
         return scores
+
+
+def _merged(ratios: Floats, counts: Positions) -> tuple[Floats, Positions]:
+    """Add up the users of patterns that say the same: they need not be told apart."""
+    _, first, back = np.unique(ratios.round(RATIO_DIGITS), axis=1, return_index=True, return_inverse=True)
+    merged = np.zeros(first.size, dtype=np.int64)
+    np.add.at(merged, back.ravel(), counts)
+    return ratios[:, first], merged
 
 
 def _deal(counts: Positions, sizes: Sequence[int], draws: int, rng: np.random.Generator) -> list[Floats]:

@@ -24,6 +24,7 @@ MAX_SQUARE_VALUES = 2_000  # up to which a system over values is always factoris
 MAX_CG_STEPS = 300  # of conjugate gradients, for one direction
 CG_TOLERANCE = 1e-3  # relative, for one direction
 LOCKED_BARRIER_RATIO = 30.0  # a barrier this many times the pull of all other values holds a value nearly where it is
+MAX_SMALL_ENTRIES = 4_000  # of populations that are stacked: below, one matrix is quicker than the parts' structures
 MAX_LIVE_SHARE = 0.8  # of values that still move, below which the others are left out of the factorisation
 RELATIVE_RIDGES = (0.0, 1e-14, 1e-12, 1e-10)  # of the diagonal, tried in turn if rounding spoils a factorisation
 
@@ -225,7 +226,7 @@ class StackedSystem(System):
 def system_for(channel: Channel) -> System:
     """Return the linear algebra that suits a channel."""
     if isinstance(channel, StackedChannel):
-        return StackedSystem(channel)
+        return DenseSystem(channel) if channel.entries <= MAX_SMALL_ENTRIES else StackedSystem(channel)
     if isinstance(channel, DecayChannel) and channel.tridiagonal_form is not None:
         return BandedSystem(channel, channel.tridiagonal_form)
     if isinstance(channel, DiagonalPlusConstantChannel):

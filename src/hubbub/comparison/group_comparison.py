@@ -1,0 +1,195 @@
+"""The result of `compare_groups`: several groups side by side, and what sets each apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.comparison.comparison_sentences import change_sentence, p_text
+from hubbub.comparison.equality_test import Equality
+from hubbub.comparison.group_order import Ranked
+from hubbub.comparison.partial_pooling import Pooled
+from hubbub.core.arrays import Floats
+from hubbub.core.serialization import Portable
+from hubbub.core.text import listed, plural, whole_percent
+from hubbub.domains import Domain
+from hubbub.rendering import Fact, facts_html, table_html
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+MAX_NAMED_CHANGES = 3
+MAX_ROWS_IN_NOTEBOOK = 30
+REST = "rest"
+
+
+@dataclass(frozen=True, eq=False)
+class GroupComparison(Portable):
+    """Several groups: each against the others together, or against one of them.
+
+    Attributes
+    ----------
+    domain : Domain
+        The values of all groups.
+    names : tuple of str
+        What the groups are called.
+    users : tuple of int
+        How many users each group has.
+    against : str
+        ``"rest"``, or the name of the group that all others are compared with.
+    shares : array
+        The estimate of each group (groups by values).
+    pooled : Pooled
+        Estimates drawn towards all groups together, as far as that predicts better.
+    difference, low, high : array
+        Each group's share minus that of what it is compared with, and the interval of the true difference.
+    p_values, adjusted : array
+        How likely a difference as large is if there is none; the latter for looking at all groups and values (Holm).
+    changed : array of bool
+        Which differ, however many were looked at.
+    level : float
+        The probability with which each interval holds the true difference.
+    equality : Equality
+        The test of whether all groups have the same distribution.
+    order : tuple of Ranked
+        The groups in the order of `order_of`, with the ranks that each may have.
+    order_of : str
+        What the groups are ordered by.
+    """
+
+    domain: Domain
+    names: tuple[str, ...]
+    users: tuple[int, ...]
+    against: str
+    shares: Floats
+    pooled: Pooled
+    difference: Floats
+    low: Floats
+    high: Floats
+    p_values: Floats
+    adjusted: Floats
+    changed: NDArray[np.bool_]
+    level: float
+    equality: Equality
+    order: tuple[Ranked, ...]
+    order_of: str
+
+    @property
+    def p_value(self) -> float:
+        """How likely reports as different are if all groups have the same distribution."""
+        return self.equality.p_value
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the reports show that not all groups are equal."""
+        return self.p_value <= 1.0 - self.level
+
+    @property
+    def sentence(self) -> str:
+        """What a reader should take away."""
+        count = plural(len(self.names), "group")
+        if not self.rejected:
+            return f"These reports do not show that the {count} differ ({p_text(self.p_value)})."
+        groups, values = np.nonzero(self.changed)
+        order = np.argsort(-np.abs(self.difference[groups, values]), kind="stable")
+        told: list[str] = []
+        seen = set[int]()
+        for place in order.tolist():
+            group, value = int(groups[place]), int(values[place])
+            if len(self.domain) == 2 and group in seen:
+                continue  # the other value says the same
+            seen.add(group)
+            if len(told) < MAX_NAMED_CHANGES:
+                pair = (f"the {REST}" if self.against == REST else self.against, self.names[group])
+                title = self.domain.title(value)
+                told.append(change_sentence(pair, title, self.low[group, value], self.high[group, value]))
+        return " ".join([f"The {count} are not all equal ({p_text(self.p_value)}).", *told])
+
+    def explain(self) -> str:
+        """Return the comparison in plain sentences."""
+        return " ".join([self.sentence, self._pooling(), self._ties()]).strip()
+
+    def _pooling(self) -> str:
+        if self.pooled.is_complete:
+            return "Every group is best predicted by all of them together."
+        if self.pooled.prior_users == 0.0:
+            return "Every group is best predicted by its own reports."
+        return f"Groups are best predicted if each borrows {self.pooled.prior_users:,.0f} users from all of them."
+
+    def _ties(self) -> str:
+        first = [ranked.name for ranked in self.order if ranked.first == 1]
+        if len(first) == 1:
+            return f"{first[0]} has the most of {self.order_of} for certain."
+        names = listed(first, most=MAX_NAMED_CHANGES)
+        return f"Which group has the most of {self.order_of} is not settled: {names} may."
+
+    def facts(self) -> list[Fact]:
+        """Return everything but the table as labelled facts."""
+        against = "the others together" if self.against == REST else self.against
+        return [
+            Fact("in short", self.sentence),
+            Fact("test", f"likelihood ratio {self.equality.deviance:.4g}; p-value from {self.equality.note}"),
+            Fact(
+                "differences", f"to {against}; intervals each at {whole_percent(self.level)}; p-values adjusted by Holm"
+            ),
+            Fact("borrowing", self._pooling()),
+            Fact("order", self._ties()),
+        ]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas table with a row for each group and value."""
+        import pandas as pd
+
+        count, size = self.shares.shape
+        columns = {
+            "group": np.repeat(np.array(self.names, dtype=object), size),
+            "users": np.repeat(self.users, size),
+            "value": np.tile(np.asarray(self.domain.labels, dtype=object), count),
+        }
+        names = ("difference", "low", "high", "p_value", "adjusted", "changed")
+        own = (self.difference, self.low, self.high, self.p_values, self.adjusted, self.changed)
+        shares = {"share": self.shares.ravel(), "pooled": self.pooled.shares.ravel()}
+        return pd.DataFrame(
+            {**columns, **shares, **{name: each.ravel() for name, each in zip(names, own, strict=True)}}
+        )
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the groups in their order, with the ranks that each may have."""
+        from hubbub.rendering.palette import BLUE, GREY
+
+        if axes is None:
+            import matplotlib.pyplot as plt
+
+            axes = plt.figure(layout="constrained").subplots()
+        for row, ranked in enumerate(self.order):
+            axes.hlines(row, ranked.first, ranked.last, color=GREY, linewidth=3)
+            axes.plot(row + 1, row, "o", color=BLUE)
+        axes.set_yticks(range(len(self.order)), [ranked.name for ranked in self.order])
+        axes.invert_yaxis()
+        axes.set_xlabel(f"rank by {self.order_of}, and the ranks that the reports leave open")
+        return axes
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    def __repr__(self) -> str:
+        return f"GroupComparison({len(self.names):,} groups, p={self.p_value:.3g})"
+
+    def _repr_html_(self) -> str:
+        frame = self.to_frame().iloc[:MAX_ROWS_IN_NOTEBOOK]
+        rows = [
+            [
+                str(row.group),
+                str(row.value),
+                f"{row.share:.4f}",
+                f"{row.difference:+.4f}",
+                f"{row.low:+.4f} to {row.high:+.4f}",
+                "differs" if row.changed else "",
+            ]
+            for row in frame.itertuples()
+        ]
+        return facts_html(self.facts()) + table_html(["group", "value", "share", "difference", "interval", ""], rows)

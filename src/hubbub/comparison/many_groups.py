@@ -1,0 +1,186 @@
+"""`compare_groups`: a test of equality of several groups, and each of them against the rest or a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any
+
+import numpy as np
+
+from hubbub.comparison.api import holm
+from hubbub.comparison.difference_intervals import differences
+from hubbub.comparison.equality_test import equality_test
+from hubbub.comparison.group_comparison import REST, GroupComparison
+from hubbub.comparison.group_order import order_groups
+from hubbub.comparison.partial_pooling import pool
+from hubbub.comparison.populations import Populations
+from hubbub.comparison.validation import check_groups
+from hubbub.core import validation
+from hubbub.core.arrays import Floats, frozen
+from hubbub.core.errors import SettingError, shorten
+from hubbub.core.progress import Progress, stepwise
+from hubbub.core.text import listed
+from hubbub.core.threads import limit_threads_per_step
+from hubbub.domains import Domain
+from hubbub.estimators.shown_estimate import shown_estimate
+from hubbub.intervals.linear_statistic import parse_statistic
+from hubbub.intervals.result import extend
+from hubbub.reports import Reports
+from hubbub.sampling import Randomness
+
+DRAWS_FOR_EACH = 999  # of the test of one group
+
+
+@stepwise
+def compare_groups(
+    groups: Mapping[str, Reports],
+    *,
+    against: str = REST,
+    order_by: object = None,
+    level: float = 0.95,
+    rng: Randomness = None,
+) -> Generator[Any, None, GroupComparison]:
+    """Compare several groups of users: whether they are all equal, and what sets each of them apart.
+
+    Parameters
+    ----------
+    groups : mapping from str to Reports
+        The reports of each group, over one domain.
+    against : str
+        ``"rest"``: each group against all others together; or the name of a group that all others are compared with.
+    order_by : label, list or set of labels, or dict, optional
+        The statistic by which groups are ordered; by default the mean where values are numbers, and the first value
+        otherwise.
+    level : float
+        The probability with which each interval holds its true difference; 1 - `level` is the level of all tests.
+    rng : numpy.random.Generator or int, optional
+        The source of randomness, or a seed. By default the same reports give the same answer.
+
+    Returns
+    -------
+    GroupComparison
+        With `p_value`, `to_frame()`, `explain()`, `order` and `plot()`.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=2.0)
+    >>> counts = {"north": [480, 520], "south": [560, 440], "west": [500, 500]}
+    >>> groups = {name: hb.Reports.from_counts(coin, own) for name, own in counts.items()}
+    >>> print(hb.compare_groups(groups).order[0].name)
+    south
+    """
+    names, reports = _named(groups)
+    if against != REST and against not in names:
+        raise SettingError(
+            "there is no such group to compare with",
+            where="compare_groups(against=)",
+            got=shorten(against),
+            expected=f"'{REST}', or one of {listed([repr(name) for name in names], most=6)}",
+            remedy="name one of the groups, or leave against out",
+        )
+    level = validation.level(level, "compare_groups")
+    generator, _ = validation.generator(rng, "compare_groups")
+    weights, order_of = _order(reports[0].domain, order_by)
+    run = _compare_groups(names, reports, against, weights, order_of, level, generator)
+    return limit_threads_per_step(run, max(own.weights.size for own in reports) * len(reports[0].domain))
+
+
+def _named(groups: object) -> tuple[list[str], list[Reports]]:
+    if not isinstance(groups, Mapping) or len(groups) < 2:
+        raise SettingError(
+            "there are not several groups",
+            where="compare_groups(groups)",
+            got=shorten(groups),
+            expected="a dictionary from names to reports, with two groups or more",
+            remedy="write {'north': reports_north, 'south': reports_south}",
+        )
+    return [str(name) for name in groups], check_groups(list(groups.values()), "compare_groups")
+
+
+def _order(domain: Domain, order_by: object) -> tuple[Floats, str]:
+    if order_by is not None:
+        statistic = parse_statistic(domain, order_by)
+        return statistic.weights, statistic.title
+    if domain.places is not None:
+        return domain.places, "the mean"
+    first = np.zeros(len(domain))
+    first[0] = 1.0
+    return first, domain.title(0)
+
+
+def _compare_groups(
+    names: list[str],
+    reports: list[Reports],
+    against: str,
+    weights: Floats,
+    order_of: str,
+    level: float,
+    rng: np.random.Generator,
+) -> Generator[Any, None, GroupComparison]:
+    domain = reports[0].domain
+    shown = []
+    for own in reports:
+        shown.append((yield from shown_estimate(own, None, "compare_groups")).probabilities)
+    shares = np.array(shown)
+    populations = yield from Populations.of(reports)
+    equality = yield from equality_test(populations, rng)
+    pooled = yield from pool(reports, rng)
+    single = list(np.eye(len(domain)))
+    shape = (len(names), len(domain))
+    difference, low, high, p_values = (np.full(shape, np.nan) for _ in range(4))
+    for place, other in enumerate(_others(names, reports, against)):
+        yield Progress(place, len(names), "comparing groups")
+        if other is None:
+            continue
+        theirs = (yield from shown_estimate(other, None, "compare_groups")).probabilities
+        pair = yield from Populations.of([other, reports[place]])
+        test = yield from equality_test(pair, rng, DRAWS_FOR_EACH)
+        found, _ = yield from differences(pair, single, level, test, rng)
+        difference[place] = shares[place] - theirs
+        ends = (np.array([one.low for one in found]), np.array([one.high for one in found]))
+        low[place], high[place] = extend(*ends, difference[place])
+        p_values[place] = [one.p_value for one in found]
+    adjusted = _adjusted(p_values)
+    return GroupComparison(
+        domain,
+        tuple(names),
+        tuple(own.users for own in reports),
+        against,
+        frozen(shares),
+        pooled,
+        frozen(difference),
+        frozen(low),
+        frozen(high),
+        frozen(p_values),
+        frozen(adjusted),
+        frozen(adjusted <= 1.0 - level),
+        level,
+        equality,
+        tuple(order_groups(populations, names, weights, shares @ weights, level)),
+        order_of,
+    )
+
+
+def _others(names: list[str], reports: list[Reports], against: str) -> list[Reports | None]:
+    """Return what each group is compared with; None for the reference itself."""
+    if against != REST:
+        reference = reports[names.index(against)]
+        return [None if name == against else reference for name in names]
+    before: list[Reports | None] = [None]
+    after: list[Reports | None] = [None]
+    for own in reports[:-1]:
+        before.append(own if before[-1] is None else before[-1] + own)
+    for own in reports[:0:-1]:
+        after.append(own if after[-1] is None else own + after[-1])
+    pairs = zip(before, reversed(after), strict=True)
+    return [left if right is None else right if left is None else left + right for left, right in pairs]
+
+
+def _adjusted(p_values: Floats) -> Floats:
+    """Adjust all p-values together; of two values, the second says the same as the first."""
+    own = p_values[:, :1] if p_values.shape[1] == 2 else p_values
+    known = ~np.isnan(own)
+    adjusted = np.full(own.shape, np.nan)
+    adjusted[known] = holm(own[known])
+    return np.repeat(adjusted, 2, axis=1) if p_values.shape[1] == 2 else adjusted
