@@ -102,6 +102,13 @@ def save(name: str, rows: list[dict[str, Any]]) -> None:
     )
 
 
+def save_merged(name: str, rows: list[dict[str, Any]]) -> None:
+    """Keep the rows, and those of other problems that were kept before."""
+    path = RESULTS / f"{name}.json"
+    kept = json.loads(path.read_text())["rows"] if path.exists() else []
+    save(name, list({one["problem"]: one for one in [*kept, *rows]}.values()))
+
+
 def _command() -> list[str]:
     """Return how this was called, without folders of this machine."""
     words = [f"benchmarks/{Path(sys.argv[0]).name}"]

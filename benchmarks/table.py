@@ -34,6 +34,7 @@ ORDER = (
     "plan",
     "sets",
     "resolve",
+    "compare",
     "fit",
     "accuracy",
     "best_stop",

@@ -153,7 +153,7 @@ def test_the_same_reports_give_the_same_answer(ages: hb.Comparison) -> None:
 def test_groups_over_different_domains_are_refused() -> None:
     first = hb.Reports.from_counts(hb.RandomizedResponse(YES_NO, 1.0), [5, 5])
     second = hb.Reports.from_counts(hb.RandomizedResponse(hb.Categories(["ja", "nein"]), 1.0), [5, 5])
-    with pytest.raises(hb.SettingError, match="different domains"):
+    with pytest.raises(hb.ReportsError, match="different domains"):
         hb.compare(first, second)
     with pytest.raises(hb.SettingError, match="two different names"):
         hb.compare(first, first, names=("a", "a"))

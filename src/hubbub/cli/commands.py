@@ -28,6 +28,7 @@ COMMANDS = (
     "estimate",
     "check",
     "resolve",
+    "compare",
     "plan",
     "audit",
     "report",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from hubbub.core.arrays import Floats
 from hubbub.core.serialization import Portable
 from hubbub.core.text import listed, plural, whole_percent
 from hubbub.domains import Domain
+from hubbub.estimators.result import finite
 from hubbub.rendering import Fact, facts_html, table_html
 
 if TYPE_CHECKING:
@@ -156,6 +157,28 @@ class GroupComparison(Portable):
         return pd.DataFrame(
             {**columns, **shares, **{name: each.ravel() for name, each in zip(names, own, strict=True)}}
         )
+
+    def document(self) -> dict[str, Any]:
+        """Return the comparison as plain JSON values."""
+        frame = self.to_frame().drop(columns="users").to_dict("records")
+        rows = [
+            {name: finite(each) if isinstance(each, float) else each for name, each in row.items()} for row in frame
+        ]
+        return {
+            "version": 1,
+            "groups": [{"group": name, "users": own} for name, own in zip(self.names, self.users, strict=True)],
+            "against": self.against,
+            "level": self.level,
+            "p_value": self.p_value,
+            "deviance": self.equality.deviance,
+            "test": self.equality.note,
+            "correction": "holm",
+            "borrowed_users": self.pooled.prior_users,
+            "text": self.explain(),
+            "order_of": self.order_of,
+            "order": [ranked._asdict() for ranked in self.order],
+            "values": rows,
+        }
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the groups in their order, with the ranks that each may have."""

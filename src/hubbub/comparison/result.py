@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from hubbub.comparison.comparison_sentences import (
 )
 from hubbub.comparison.distance_intervals import Distance
 from hubbub.comparison.equality_test import Equality
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Floats, plain
 from hubbub.core.serialization import Portable
 from hubbub.core.text import percent, plural, whole_percent
 from hubbub.domains import Domain
@@ -182,6 +182,39 @@ class Comparison(Portable):
                 "changed": self.changed,
             }
         )
+
+    def document(self) -> dict[str, Any]:
+        """Return the comparison as plain JSON values."""
+        columns = {
+            "first": self.first,
+            "second": self.second,
+            "difference": self.difference,
+            "low": self.low,
+            "high": self.high,
+            "confidence_low": self.confidence_low,
+            "confidence_high": self.confidence_high,
+            "p_value": self.p_values,
+            "adjusted": self.adjusted,
+            "changed": self.changed,
+        }
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        distances = {"total_variation": self.total_variation, "earth_mover": self.earth_mover, "mean": self.mean}
+        return {
+            "version": 1,
+            "groups": [{"group": name, "users": users} for name, users in self._groups()],
+            "level": self.level,
+            "p_value": self.p_value,
+            "deviance": self.equality.deviance,
+            "test": self.equality.note,
+            "correction": "holm",
+            "note": self.note,
+            "text": self.explain(),
+            **{name: None if distance is None else distance._asdict() for name, distance in distances.items()},
+            "values": [
+                {"value": plain(label), **dict(zip(columns, row, strict=True))}
+                for label, row in zip(self.labels.tolist(), rows, strict=True)
+            ],
+        }
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the differences with their intervals; on a map, the cells that have more and those that have less."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hubbub.core.errors import SettingError, shorten
+from hubbub.core.errors import ReportsError, SettingError, shorten
 from hubbub.estimators.validation import check_reports
 from hubbub.reports import Reports
 
@@ -18,7 +18,7 @@ def check_groups(groups: Sequence[object], where: str) -> list[Reports]:
         checked.append(reports)
     for other in checked[1:]:
         if other.domain != checked[0].domain:
-            raise SettingError(
+            raise ReportsError(
                 "groups over different domains cannot be compared",
                 where=f"{where}(a, b)",
                 got=shorten(other.domain, 100),

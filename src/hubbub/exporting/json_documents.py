@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hubbub.comparison import Comparison, GroupComparison
 from hubbub.core.arrays import plain
 from hubbub.estimators import Estimate
 from hubbub.estimators.result import finite
@@ -127,6 +128,18 @@ def resolution_document(summary: Summary, resolution: Resolution) -> dict[str, A
         "epsilon_per_user": epsilon_document(summary.spent, summary.study, users_named=summary.named),
         **own,
     }
+
+
+def comparison_document(
+    summaries: Mapping[str, Summary], notes: Sequence[str], comparison: Comparison | GroupComparison
+) -> dict[str, Any]:
+    """Return the document that ``hubbub compare --json`` prints."""
+    own = comparison.document()
+    for group in own["groups"]:
+        summary = summaries.get(group["group"])  # none for small groups that were joined
+        group["fingerprint"] = None if summary is None else summary.study.fingerprint
+        group["rejected"] = None if summary is None else sum(summary.rejected.values())
+    return {"version": own.pop("version"), "notes": list(notes), **own}
 
 
 def values_document(check: Check) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from hubbub.comparison import Comparison, GroupComparison
 from hubbub.core.files import write_file
 from hubbub.core.paths import check_replaceable, write_error
 from hubbub.estimators import Estimate
@@ -61,6 +62,22 @@ def write_resolution(resolution: Resolution, document: dict[str, Any], path: Pat
 
         figure = Figure(figsize=(8, 5), layout="constrained")
         resolution.plot(figure.subplots())
+        write_file(path, picture_bytes(figure, ending, dpi=120))
+
+
+def write_comparison(comparison: Comparison | GroupComparison, document: dict[str, Any], path: Path) -> None:
+    """Write a comparison as .json (everything), .csv (a line for each value), .png or .svg (a picture)."""
+    ending = path.suffix.lower()
+    if ending == ".json":
+        write_json(document, path)
+    elif ending == ".csv":
+        names = list(document["values"][0])
+        write_file(path, csv_bytes(names, ([row[name] for name in names] for row in document["values"])))
+    else:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(8, 5), layout="constrained")
+        comparison.plot(figure.subplots())
         write_file(path, picture_bytes(figure, ending, dpi=120))
 
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
+STUDY_ENDING = ".toml"
+
+
 class StudyInput(NamedTuple):
     """Reports, and what was counted to get them."""
 
@@ -69,6 +72,68 @@ def read_input_groups(
         )
     groups = yield from read_groups(plan_reading(list(sources), read_study(path), by=by, **options), by)
     return {group: StudyInput(*counted) for group, counted in groups.items()}
+
+
+@stepwise
+def read_compared(
+    inputs: Sequence[str], by: str | None, **options: Unpack[ReadOptions]
+) -> Generator[Progress, None, dict[str, StudyInput]]:
+    """Read what is to be compared: the groups of a column, tallies, sources of one study, or several studies.
+
+    Without `by`, each tally is a group. A study's sources are a group each; where there are several studies, all
+    sources of a study are one group.
+    """
+    if by is not None:
+        return (yield from read_input_groups.steps(Path(inputs[0]), inputs[1:], by, **options))
+    parts = _compared_parts(inputs)
+    names = _distinct_names([str(sources[0]) if sources else str(path) for path, sources in parts])
+    groups = {}
+    for name, (path, sources) in zip(names, parts, strict=True):
+        is_tally = str(path).endswith(ENDING)
+        groups[name] = yield from (
+            read_input.steps(path, []) if is_tally else read_input.steps(path, sources, **options)
+        )
+    return groups
+
+
+def _compared_parts(inputs: Sequence[str]) -> list[tuple[Path, list[str]]]:
+    """Return each group as a tally, or as a study with its sources."""
+    parts: list[tuple[Path, list[str]]] = []
+    study: Path | None = None
+    several = sum(each.endswith(STUDY_ENDING) for each in inputs) > 1
+    for each in inputs:
+        if each.endswith(ENDING):
+            parts.append((Path(each), []))
+        elif each.endswith(STUDY_ENDING):
+            study = Path(each)
+            parts += [(study, [])] if several else []
+        elif study is None:
+            raise SettingError(
+                "this source has no study",
+                where="hubbub compare",
+                got=each,
+                expected="a study before its sources, or tallies",
+                remedy="name the study first: hubbub compare study.toml men.csv women.csv",
+            )
+        elif several:
+            parts[-1][1].append(each)
+        else:
+            parts.append((study, [each]))
+    if len(parts) < 2:
+        raise SettingError(
+            "there is nothing to compare with",
+            where="hubbub compare",
+            got=f"{len(parts)} group{'' if len(parts) == 1 else 's'}",
+            expected="two tallies or more, a study with two sources or more, or --by COLUMN",
+            remedy="name both groups: hubbub compare men.tally.parquet women.tally.parquet",
+        )
+    return parts
+
+
+def _distinct_names(paths: Sequence[str]) -> list[str]:
+    """Return the names of files without endings; whole paths where these would be the same."""
+    stems = [Path(path).name.removesuffix(ENDING).split(".")[0] or path for path in paths]
+    return stems if len(set(stems)) == len(stems) else list(paths)
 
 
 def _is_tally(path: Path, sources: Sequence[str]) -> bool:

@@ -1,0 +1,124 @@
+"""``hubbub compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from hubbub.cli.console import out, print_json, print_written, printable
+from hubbub.cli.input_summary import print_notes
+from hubbub.cli.options import AsJson, Level, ReadingOptions
+from hubbub.cli.progress_bar import follow
+from hubbub.comparison import Comparison, GroupComparison, compare, compare_groups
+from hubbub.comparison.group_comparison import REST
+from hubbub.comparison.small_groups import fold_small
+from hubbub.core import validation
+from hubbub.core.text import whole_percent
+from hubbub.exporting.json_documents import comparison_document
+from hubbub.exporting.result_files import check_output_path, write_comparison
+from hubbub.intake.read_plan import refuse_overwriting
+from hubbub.intake.study_input import read_compared
+from hubbub.rendering import facts_text
+from hubbub.reports import Reports
+
+ENDINGS = (".json", ".csv", ".png", ".svg")
+MAX_SHOWN_VALUES = 20
+PAIR = 2
+
+
+def command(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(metavar="INPUT...", help="Tallies, or a study with its sources: each of them is a group."),
+    ],
+    *,
+    by: Annotated[str | None, typer.Option(metavar="COLUMN", help="Compare the groups of this column.")] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="GROUP", help="With several groups: compare each with this one, not the rest.")
+    ] = None,
+    min_group: Annotated[
+        int, typer.Option(metavar="USERS", help="Join groups with fewer users to one group called others.")
+    ] = 1,
+    level: Level = 0.95,
+    reading: ReadingOptions,
+    as_json: AsJson = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write .json, .csv, .png or .svg.")
+    ] = None,
+) -> None:
+    """Compare groups: whether they differ, in which values, and by how much."""
+    if output is not None and output.suffix.lower() not in ENDINGS:
+        raise typer.BadParameter(f"{output} must end in {', '.join(ENDINGS)}", param_hint="-o")
+    validation.level(level, "compare")
+    validation.whole(min_group, "min_group", "compare")
+    refuse_overwriting(output, inputs, "-o")
+    check_output_path(output)
+    refuse_overwriting(reading.rejects, [*inputs, output], "--rejects")
+    read = follow(read_compared.steps(inputs, by, **reading.keywords()), "reading reports")
+    groups, notes = fold_small(
+        {name: own.reports for name, own in read.items() if isinstance(own.reports, Reports)}, min_group
+    )
+    notes = [*dict.fromkeys(note for own in read.values() for note in own.summary.notes), *notes]
+    print_notes(notes)
+    comparison = _compare(groups, against, level)
+    document = comparison_document({name: own.summary for name, own in read.items()}, notes, comparison)
+    if output is not None:
+        write_comparison(comparison, document, output)
+        print_written(output)
+    if as_json:
+        print_json(document)
+    elif output is None:
+        out().print(facts_text(comparison.facts()), soft_wrap=True)
+        out().print(_pair_table(comparison) if isinstance(comparison, Comparison) else _groups_table(comparison))
+
+
+def _compare(groups: dict[str, Reports], against: str | None, level: float) -> Comparison | GroupComparison:
+    if len(groups) != PAIR or against is not None:
+        run = compare_groups.steps(groups, level=level, against=REST if against is None else against)
+        return follow(run, "comparing groups")
+    (first, second), names = groups.values(), list(groups)
+    return follow(compare.steps(first, second, level=level, names=names), "comparing")
+
+
+def _pair_table(comparison: Comparison) -> Table:
+    shown = comparison.largest(MAX_SHOWN_VALUES)
+    hidden = comparison.labels.size - shown.size
+    table = Table(caption=f"and {hidden:,} more; write them all with -o comparison.csv" if hidden else None)
+    table.add_column("value", overflow="fold")
+    for name in (*comparison.names, "difference"):
+        table.add_column(printable(name, 20), justify="right", no_wrap=True)
+    table.add_column(f"{whole_percent(comparison.level)} interval", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for row in shown.tolist():
+        table.add_row(
+            printable(str(comparison.labels[row])),
+            f"{comparison.first[row]:.4f}",
+            f"{comparison.second[row]:.4f}",
+            f"{comparison.difference[row]:+.4f}",
+            f"{comparison.low[row]:+.4f} to {comparison.high[row]:+.4f}",
+            "changed" if comparison.changed[row] else "",
+        )
+    return table
+
+
+def _groups_table(comparison: GroupComparison) -> Table:
+    table = Table()
+    table.add_column("group", overflow="fold")
+    for name in ("users", printable(comparison.order_of, 20), "rank", "differs in"):
+        table.add_column(name, justify="left" if name == "differs in" else "right", overflow="fold")
+    for ranked in comparison.order:
+        place = comparison.names.index(ranked.name)
+        differs = [
+            printable(comparison.domain.title(int(value)), 20) for value in comparison.changed[place].nonzero()[0]
+        ]
+        table.add_row(
+            printable(ranked.name),
+            f"{comparison.users[place]:,}",
+            f"{ranked.estimate:.4f}",
+            str(ranked.first) if ranked.first == ranked.last else f"{ranked.first} to {ranked.last}",
+            ", ".join(differs),
+        )
+    return table
