@@ -161,6 +161,7 @@ def blocks(path: Path, language: str) -> str:
 EXAMPLES = [
     "README.md",
     "docs/accuracy.md",
+    "docs/compare.md",
     "docs/intake.md",
     "docs/mechanisms.md",
     "docs/plan.md",
