@@ -273,6 +273,10 @@ EVERY: list[hb.Mechanism] = [
     hb.PlanarLaplace(MAP, 1.0),
     hb.Cloaking(LINE, ["n", "n", "s", "s", "s", "e", "e", "e"]),
     hb.Matrix(hb.Categories(["a", "b", "c", "d"]), ["x", "y", "z"], SKEW),
+    hb.Warner(hb.Categories(["yes", "no"]), 0.7),
+    hb.ForcedResponse(hb.Categories(["yes", "no"]), 0.2, 0.1),
+    hb.UnrelatedQuestion(hb.Categories(["yes", "no"]), 0.5, 0.2),
+    hb.CrosswiseModel(hb.Categories(["yes", "no"]), 0.25),
 ]
 
 

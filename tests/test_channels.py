@@ -159,7 +159,9 @@ def test_structure_is_used_and_exact_in_every_mechanism(mechanism: hb.Mechanism,
 
 
 def test_every_kind_of_mechanism_was_looked_at() -> None:
-    assert {type(mechanism).__name__ for mechanism, _ in KINDS} == set(mechanisms.__all__) - {"Mechanism"}
+    of_two_values = {"CrosswiseModel", "ForcedResponse", "UnrelatedQuestion", "Warner"}  # they need no structure
+    known = {type(mechanism).__name__ for mechanism, _ in KINDS}
+    assert known == set(mechanisms.__all__) - {"Mechanism"} - of_two_values
 
 
 @pytest.mark.parametrize("buckets", [2, 3, 7, 1000])

@@ -167,20 +167,20 @@ def test_groups_over_different_domains_are_refused() -> None:
 
 
 def test_deals_hold_their_level_and_find_a_planted_difference() -> None:
-    """400 studies of equal groups, of which 20 are expected to be rejected: 34 or more have probability 0.0016."""
+    """200 studies of equal groups, of which 10 are expected to be rejected: 21 or more have probability 0.0012."""
     mechanism = hb.RandomizedResponse(hb.Categories(list("abcd")), 2.0)
     equal, other = np.array([0.6, 0.3, 0.1, 0.0]), np.array([0.4, 0.4, 0.1, 0.1])
 
     def rejected(second: Floats) -> int:
         count = 0
-        for seed in range(400):
+        for seed in range(200):
             groups = [study(mechanism, equal, 60, 2 * seed), study(mechanism, second, 60, 2 * seed + 1)]
             populations = finish(Populations.of(groups))
             count += finish(equality_test(populations, np.random.default_rng(seed), 999)).p_value <= 0.05
         return count
 
-    assert 8 <= rejected(equal) <= 33
-    assert rejected(other) > 60
+    assert 2 <= rejected(equal) <= 20
+    assert rejected(other) > 40
 
 
 def test_held_deviances_are_those_of_one_program_over_all_populations() -> None:

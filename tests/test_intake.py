@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hubbub as hb
+from hubbub.client import SURVEY_DESIGNS
 from hubbub.intake.study import DOMAINS, MECHANISMS, kebab, parse_study
 from hubbub.intake.study_files import template
 
@@ -71,14 +72,19 @@ def test_every_template_is_a_valid_study(kind: str, tmp_path: Path) -> None:
 def test_every_mechanism_can_stand_in_a_study() -> None:
     grid = {"kind": "grid", "columns": 3, "rows": 2}
     line = {"kind": "integers", "low": 1, "high": 3}
+    answers = {"kind": "categories", "labels": ["yes", "no"]}
     extra: dict[str, dict[str, Any]] = {
         "longitudinal-rappor": {"epsilon": 1.0, "first": 0.5},
         "cloaking": {"regions": ["a", "a", "b"]},
+        "crosswise-model": {"p": 0.25},
+        "forced-response": {"p_yes": 0.2, "p_no": 0.1},
+        "unrelated-question": {"p": 0.5, "prevalence": 0.2},
+        "warner": {"p": 0.7},
         "matrix": {"outputs": ["u", "v"], "probabilities": [[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]]},
     }
     for kind, mechanism in MECHANISMS.items():
         fields = extra.get(kind, {"epsilon": 1.0})
-        domain = grid if kind.startswith("planar") else line
+        domain = answers if kind in SURVEY_DESIGNS else grid if kind.startswith("planar") else line
         built = parse_study({"version": 1, "domain": domain, "mechanisms": {"m": {"kind": kind, **fields}}}, "study")
         assert type(built.mechanisms["m"]) is mechanism
         again = parse_study({"version": 1, "domain": domain, "mechanisms": {"m": {"kind": kind, **fields}}}, "study")

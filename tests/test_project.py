@@ -132,6 +132,8 @@ COMPUTE = [
     "identifiability",
     "goodness_of_fit",
     "poisoning",
+    "resolution",
+    "comparison",
     "trust_check.py",
     "cluster",
     "metrics.py",

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hubbub.core.errors import ReportsError, SettingError, shorten
+from hubbub.domains import Domain
 from hubbub.estimators.validation import check_reports
 from hubbub.reports import Reports
+
+MAX_COMPARED_VALUES = 1_500  # quadratic programs over all of them take seconds
 
 
 def check_groups(groups: Sequence[object], where: str) -> list[Reports]:
@@ -25,7 +28,20 @@ def check_groups(groups: Sequence[object], where: str) -> list[Reports]:
                 expected=shorten(checked[0].domain, 100),
                 remedy="collect both groups over the same values, in the same unit",
             )
+    check_size(checked[0].domain, where)
     return checked
+
+
+def check_size(domain: Domain, where: str) -> None:
+    """Refuse more values than can be compared one by one, and tested together."""
+    if len(domain) > MAX_COMPARED_VALUES:
+        raise SettingError(
+            "there are too many values to compare",
+            where=f"{where}(a, b)",
+            got=f"{len(domain):,} values",
+            expected=f"at most {MAX_COMPARED_VALUES:,}",
+            remedy="compare over a coarser domain: larger cells, wider bins, or categories that are joined",
+        )
 
 
 def check_names(names: object, where: str) -> tuple[str, str]:
