@@ -288,7 +288,7 @@ def test_minima_where_reports_say_little() -> None:
     rng, total = np.random.default_rng(8), np.ones(82)
     information = information_per_user(top, rng)
     eigenvalues, eigenvectors = np.linalg.eigh(information)
-    scores = (rng.standard_normal((40, 82)) * np.sqrt(np.maximum(eigenvalues, 0.0))) @ eigenvectors.T
+    scores = (rng.standard_normal((12, 82)) * np.sqrt(np.maximum(eigenvalues, 0.0))) @ eigenvectors.T
     lower = -np.sqrt(5.0) * np.where(top.theta > 1e-3, top.theta, 0.0)
     programs = ConePrograms(information, scores, total, users=5)
     for held in (np.eye(82)[20], np.arange(82.0)):

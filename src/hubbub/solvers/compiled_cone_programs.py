@@ -9,7 +9,8 @@ Linear Complementarity Problem, 1992). Should that go on for long, the first val
 a rule that cannot go round in circles.
 
 Which values are free hardly differs from one program to the next, so each starts from what its score ended with before.
-Import this module inside the functions that need it: Numba takes long to load.
+Import this module inside the functions that need it: Numba takes long to load. Loops are written out, because each
+expression over whole arrays takes a second or more to compile.
 """
 
 from __future__ import annotations
@@ -101,7 +102,10 @@ def _invert(cone: Cone, division: Division) -> int:
     for a in range(count):
         for b in range(count):
             block[a, b] = cone.matrix[division.members[a], division.members[b]]
-    division.inverse[:count, :count] = np.linalg.inv(block)
+    inverse = np.linalg.inv(block)
+    for a in range(count):
+        for b in range(count):
+            division.inverse[a, b] = inverse[a, b]
     return count
 
 
@@ -267,9 +271,13 @@ def _minimize(
     values = score.size
     keeps = inverse.size > 0
     own = inverse if keeps else np.empty((values, values))
-    division = Division(free | ~cone.bounded, np.empty(values, np.int64), members, own)
-    # A value that has lost its limit since then is free, but not in the inverse.
-    is_known = keeps and 0 <= exchanges < MAX_KEPT_EXCHANGES and (division.free == free).all()
+    division = Division(np.empty(values, np.bool_), np.empty(values, np.int64), members, own)
+    is_known, count = keeps and 0 <= exchanges < MAX_KEPT_EXCHANGES, 0
+    for x in range(values):
+        division.free[x] = free[x] or not cone.bounded[x]
+        count += division.free[x]
+        # A value that has lost its limit since then is free, but not in the inverse.
+        is_known = is_known and division.free[x] == free[x]
     solution = Solution(np.empty(values), np.empty(values), np.zeros(values))
     for x in range(values):
         if not division.free[x]:
@@ -278,7 +286,6 @@ def _minimize(
                 for y in range(values):
                     solution.fixed[y] += cone.lower[x] * cone.matrix[x, y]
     if is_known:
-        count = int(division.free.sum())
         for place in range(count):
             division.places[members[place]] = place
     else:
@@ -286,7 +293,8 @@ def _minimize(
     rows = cone.equations.shape[0]
     count, more = _settle(cone, division, count, score, rows - held, solution)
     exchanges = exchanges + more if is_known else more
-    free[:] = division.free
+    for x in range(values):
+        free[x] = division.free[x]
     least = _least(score, division.free, solution)
     if held == 0:
         return exchanges, least, least

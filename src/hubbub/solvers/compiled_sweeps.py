@@ -56,14 +56,17 @@ def _write_table(cone: Cone, score: Floats, entries: Floats, rooms: Floats, free
                 for y in range(values):
                     solution.fixed[y] += cone.lower[x] * cone.matrix[x, y]
     count = _invert(cone, division)
-    count, _ = _settle(cone, division, count, score, 1, solution)
+    rows = cone.equations.shape[0]  # not a plain 1, for which everything would be compiled anew
+    count, _ = _settle(cone, division, count, score, rows, solution)
     members, inverse, equation = division.members, division.inverse, cone.equations[0]
     tilt, total = np.zeros(values), 1.0 / PENALTY
     for a in range(count):
         for b in range(count):
             tilt[members[a]] += inverse[a, b] * equation[members[b]]
         total += tilt[members[a]] * equation[members[a]]
-    entries[:, :] = 0.0
+    for x in range(values):
+        for y in range(values):
+            entries[x, y] = 0.0
     for a in range(count):
         for b in range(count):
             entries[members[a], members[b]] = inverse[a, b] - tilt[members[a]] * tilt[members[b]] / total
@@ -100,7 +103,9 @@ def _write_table(cone: Cone, score: Floats, entries: Floats, rooms: Floats, free
 def _exchange(entries: Floats, value: int) -> None:
     """Free a value, or fix it."""
     values, scale = entries.shape[0], 1.0 / entries[value, value]
-    row = entries[value].copy()
+    row = np.empty(values)
+    for y in range(values):
+        row[y] = entries[value, y]
     for x in range(values):
         if x != value:
             share = entries[x, value] * scale
@@ -135,8 +140,8 @@ def _held(start: Tables, scratch: Tables, bounded: Any, weights: Floats, signs: 
     populations, values = start.rooms.shape
     missing = 0.0
     for g in range(populations):
-        scratch.rooms[g], scratch.free[g] = start.rooms[g], start.free[g]
         for x in range(values):
+            scratch.rooms[g, x], scratch.free[g, x] = start.rooms[g, x], start.free[g, x]
             missing += signs[g] * weights[x] * steps[g, x]
     direction = -1.0 if missing > 0.0 else 1.0
     missing = abs(missing)
@@ -146,7 +151,9 @@ def _held(start: Tables, scratch: Tables, bounded: Any, weights: Floats, signs: 
         slopes[g] = _move(start.entries[g], scratch.free[g], weights, direction * signs[g], move[g])
     price, cost = 0.0, 0.0
     for _ in range(MAX_PIECES * values):
-        slope = slopes.sum()
+        slope = 0.0
+        for g in range(populations):
+            slope += slopes[g]
         length = missing / slope if slope > MIN_SLOPE else np.inf
         group, value = -1, -1
         for g in range(populations):
@@ -166,7 +173,9 @@ def _held(start: Tables, scratch: Tables, bounded: Any, weights: Floats, signs: 
             for x in range(values):
                 scratch.rooms[g, x] += length * move[g, x]
         if not changed[group]:
-            scratch.entries[group] = start.entries[group]
+            for x in range(values):
+                for y in range(values):
+                    scratch.entries[group, x, y] = start.entries[group, x, y]
             changed[group] = True
         entries = scratch.entries[group]
         if abs(entries[value, value]) < MIN_PIVOT:  # the only free value: it cannot move
