@@ -12,6 +12,7 @@ import pytest
 import hubbub as hb
 from hubbub.cli.commands import COMMANDS
 from hubbub.demo import METHODS, load_city
+from studies import LIGHT_TOML
 from terminal import hubbub as run
 
 
@@ -124,8 +125,10 @@ def test_quick_leaves_out_what_takes_time(small: Path) -> None:
     assert "interval" not in shown
 
 
-def test_check_answers_in_plain_words(small: Path) -> None:
-    done = run("check", "study.toml", "reports.csv", cwd=small)
+def test_check_answers_in_plain_words(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(LIGHT_TOML)
+    (tmp_path / "reports.csv").write_text("output\n" + "\n".join(["3"] * 40 + ["4"] * 30 + ["9"] * 5) + "\n")
+    done = run("check", "study.toml", "reports.csv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     for question in ("one answer?", "does it fit?", "fake users?", "how precise?"):
         assert question in done.stdout

@@ -173,10 +173,10 @@ def fuzz(count: int, *kinds: str) -> dict[str, dict[str, int]]:
 
 
 def test_a_few_damaged_files_of_reports() -> None:
-    told = fuzz(30, "csv", "jsonl.gz", "parquet", "arrow")
-    assert min(sum(counts.values()) for counts in told.values()) >= 30
-    assert sum(counts.get("refused", 0) for counts in told.values()) > 40
-    assert told["csv"]["with rejects"] > 5
+    told = fuzz(15, "csv", "jsonl.gz", "parquet", "arrow")
+    assert min(sum(counts.values()) for counts in told.values()) >= 15
+    assert sum(counts.get("refused", 0) for counts in told.values()) > 20
+    assert told["csv"]["with rejects"] > 2
 
 
 @pytest.mark.parametrize("name", ["output", "mechanism"])

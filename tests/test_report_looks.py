@@ -66,8 +66,8 @@ def overlapping(visit: Visit, of: str) -> list[str]:
     ("name", "view"),
     [
         ("thirty", "light"),
-        ("city", "dark phone"),
         ("city", "parts on a phone"),
+        pytest.param("city", "dark phone", marks=pytest.mark.slow),
         *(pytest.param(name, view, marks=pytest.mark.slow) for name, view in MORE),
     ],
 )
