@@ -269,7 +269,8 @@ def test_inversion_is_ahead_of_em_for_randomized_response() -> None:
 # -- Rappor (the section on Rappor) ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [pytest.param("binomial", marks=pytest.mark.slow), "uniform"])
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["binomial", "uniform"])
 def test_methods_are_comparable_with_rappor(shape: str) -> None:
     """fig:box_estimators_rappor at epsilon = 0.5: EM, INV-N and INV-P all come close; no tight comparison."""
     rng = np.random.default_rng(7)

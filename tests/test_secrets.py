@@ -32,7 +32,7 @@ WORDS: dict[str, list[str]] = {
     "estimate": ["study.toml", "reports.csv", "--method", "inv-p", "--quick"],
     "check": ["study.toml", "reports.csv"],
     "resolve": ["study.toml", "reports.csv"],
-    "compare": ["one.tally.parquet", "two.tally.parquet"],
+    "compare": ["one.tally.parquet", "two.tally.parquet", "--against", "nobody"],
     "plan": ["study.toml", "--users", "10", "--method", "inv-p", "--runs", "2"],
     "audit": ["study.toml", "--draws", "100"],
     "report": ["study.toml", "reports.csv", "-o", "page.html", "--quick", "--method", "inv-p"],

@@ -96,6 +96,7 @@ def test_as_large_as_by_brute_force(seed: int) -> None:
     assert 0.95 * largest <= shift <= largest + SOLVED
 
 
+@pytest.mark.slow
 def test_the_order_is_faithful(monkeypatch: pytest.MonkeyPatch) -> None:
     """With three tries instead of twelve the worst case is still found, but for 5%, in at least 9 of 10 cases."""
     good = []
