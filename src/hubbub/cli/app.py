@@ -51,10 +51,10 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has left: nothing more to say
         sys.stderr.close()
         sys.exit(0)
-    except typer.Abort:
-        typer.echo("hubbub: stopped", err=True)
-        sys.exit(1)
     except Exception as error:
+        if isinstance(error, typer.Abort) and not isinstance(error.__cause__, EOFError):
+            typer.echo("hubbub: stopped", err=True)
+            sys.exit(1)
         if not isinstance(error, USAGE_ERROR):
             typer.echo(redact("".join(traceback.format_exception(error))), err=True)
             sys.exit(1)

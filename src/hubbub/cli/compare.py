@@ -13,7 +13,6 @@ from hubbub.cli.input_summary import print_notes
 from hubbub.cli.options import AsJson, Level, ReadingOptions
 from hubbub.cli.progress_bar import follow
 from hubbub.comparison import Comparison, GroupComparison, compare, compare_groups
-from hubbub.comparison.group_comparison import REST
 from hubbub.comparison.small_groups import fold_small
 from hubbub.core import validation
 from hubbub.core.text import whole_percent
@@ -77,7 +76,7 @@ def command(
 
 def _compare(groups: dict[str, Reports], against: str | None, level: float) -> Comparison | GroupComparison:
     if len(groups) != PAIR or against is not None:
-        run = compare_groups.steps(groups, level=level, against=REST if against is None else against)
+        run = compare_groups.steps(groups, level=level, against=against)
         return follow(run, "comparing groups")
     (first, second), names = groups.values(), list(groups)
     return follow(compare.steps(first, second, level=level, names=names), "comparing")

@@ -9,7 +9,7 @@ import numpy as np
 
 from hubbub.comparison.difference_intervals import Difference, differences
 from hubbub.comparison.distance_intervals import (
-    Distance,
+    IntervalEstimate,
     Potential,
     distance_interval,
     transport_potential,
@@ -18,7 +18,7 @@ from hubbub.comparison.distance_intervals import (
 from hubbub.comparison.equality_test import Equality, equality_test
 from hubbub.comparison.populations import Populations
 from hubbub.comparison.result import Comparison
-from hubbub.comparison.validation import check_groups, check_names
+from hubbub.comparison.validation import check_estimates, check_groups, check_names
 from hubbub.core import validation
 from hubbub.core.arrays import Floats, frozen
 from hubbub.core.progress import Progress, stepwise
@@ -26,7 +26,6 @@ from hubbub.core.threads import limit_threads_per_step
 from hubbub.domains import Domain
 from hubbub.estimators import Estimate
 from hubbub.estimators.shown_estimate import shown_estimate
-from hubbub.estimators.validation import check_estimate
 from hubbub.intervals.deviance_cutoff import chi_square
 from hubbub.intervals.linear_statistic import Statistic, parse_statistic
 from hubbub.intervals.result import extend
@@ -91,9 +90,7 @@ def compare(
     domain = groups[0].domain
     statistics = _statistics(domain, of)
     generator, _ = validation.generator(rng, "compare")
-    given = [None, None] if estimates is None else list(estimates)
-    for estimate, reports in zip(given, groups, strict=True):
-        check_estimate(estimate, reports, "compare")
+    given = check_estimates(estimates, groups, "compare")
 
     def steps() -> Generator[Any, None, Comparison]:
         shown = []
@@ -130,7 +127,9 @@ def _compare(
     low, high = (np.array([getattr(one, end) for one in own[: len(rows)]]) for end in ("low", "high"))
     hull_low, hull_high = extend(low, high, second - first)
     p_values = np.array([one.p_value for one in own[: len(rows)]])
-    adjusted = holm(p_values) if len(domain) > 2 else p_values  # two values have one difference
+    is_table = len(rows) == len(domain) > 2  # a statistic that was asked for is one test, and so are two values
+    adjusted = np.maximum(holm(p_values), equality.p_value) if is_table else p_values
+    holds_nothing = (hull_low <= 0.0) & (hull_high >= 0.0)
     move = shown[1] - shown[0]
     variation = yield from _distance(populations, variation_potential, move, equality, level)
     potential = transport_potential(domain)
@@ -154,19 +153,20 @@ def _compare(
         frozen(high),
         frozen(p_values),
         frozen(adjusted),
-        frozen(adjusted <= 1.0 - level),
+        frozen((adjusted <= 1.0 - level) & ~holds_nothing),
         level,
         equality,
         variation,
         mover,
         mean,
         f"{note}; {APPROXIMATE}" if any(reports.approximate for reports in groups) else note,
+        all(set(np.unique(weights).tolist()) <= {0.0, 1.0} for weights in rows),
     )
 
 
 def _distance(
     populations: Populations, potential: Potential, move: Floats, equality: Equality, level: float
-) -> Generator[Progress, None, Distance]:
+) -> Generator[Progress, None, IntervalEstimate]:
     """Return the interval of a distance; that of two values is the interval of their one difference."""
     shown = float(potential(move) @ move)
     rejecting = equality.cutoff(level) if equality.p_value <= 1.0 - level else None
@@ -178,8 +178,8 @@ def _label(domain: Domain, statistic: Statistic) -> object:
     return statistic.title if statistic.single is None else domain.labels[statistic.single]
 
 
-def _mean(difference: Difference, shown: float) -> Distance:
-    return Distance(shown, min(difference.low, shown), max(difference.high, shown))
+def _mean(difference: Difference, shown: float) -> IntervalEstimate:
+    return IntervalEstimate(shown, min(difference.low, shown), max(difference.high, shown))
 
 
 def holm(p_values: Floats) -> Floats:

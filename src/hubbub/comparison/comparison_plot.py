@@ -21,9 +21,9 @@ MAX_NAME_LETTERS = 24
 def draw_comparison(comparison: Comparison, axes: Axes) -> None:
     """Draw differences as the chart of their domain shows them."""
     grid = comparison.domain.grid
-    if grid is not None and comparison.labels.size == len(comparison.domain):
+    if grid is not None and comparison.has_all_values:
         _draw_map(comparison, grid, axes)
-    elif comparison.domain.places is not None and comparison.labels.size == len(comparison.domain):
+    elif comparison.domain.places is not None and comparison.has_all_values:
         _draw_line(comparison, axes)
     else:
         _draw_bars(comparison, axes)
@@ -32,7 +32,7 @@ def draw_comparison(comparison: Comparison, axes: Axes) -> None:
 
 def _axis_title(comparison: Comparison) -> str:
     first, second = comparison.names
-    return f"{second} minus {first}, percentage points"
+    return f"{second} minus {first}{', percentage points' if comparison.is_share else ''}"
 
 
 def _draw_line(comparison: Comparison, axes: Axes) -> None:
@@ -53,25 +53,25 @@ def _draw_line(comparison: Comparison, axes: Axes) -> None:
 
 def _draw_bars(comparison: Comparison, axes: Axes) -> None:
     shown = comparison.largest(MAX_BARS)[::-1]
-    rows = np.arange(shown.size)
+    rows, scale = np.arange(shown.size), 100.0 if comparison.is_share else 1.0
     axes.axvline(0.0, color=INK, linewidth=0.8)
     for row, place in zip(rows.tolist(), shown.tolist(), strict=True):
         colour = VERMILLION if comparison.changed[place] else GREY
-        axes.hlines(row, 100.0 * comparison.low[place], 100.0 * comparison.high[place], color=colour, linewidth=2)
-        axes.plot(100.0 * comparison.difference[place], row, "o", color=colour)
+        axes.hlines(row, scale * comparison.low[place], scale * comparison.high[place], color=colour, linewidth=2)
+        axes.plot(scale * comparison.difference[place], row, "o", color=colour)
     names = [str(comparison.labels[place]) for place in shown.tolist()]
     axes.set_yticks(rows, [name if len(name) <= MAX_NAME_LETTERS else f"{name[:MAX_NAME_LETTERS]}…" for name in names])
     axes.set_xlabel(_axis_title(comparison))
 
 
 def _draw_map(comparison: Comparison, grid: Grid, axes: Axes) -> None:
-    values = np.full(grid.columns * grid.rows, np.nan)
-    values[np.asarray(grid.labels)] = 100.0 * comparison.difference
+    values, cells = np.full(grid.columns * grid.rows, np.nan), np.asarray(comparison.domain.labels)
+    values[cells] = 100.0 * comparison.difference
     largest = max(float(np.nanmax(np.abs(values))), 1e-12)
     picture = axes.imshow(
         values.reshape(grid.rows, grid.columns), origin="lower", cmap="RdBu_r", vmin=-largest, vmax=largest
     )
-    marked = np.asarray(grid.labels)[comparison.changed]
+    marked = cells[comparison.changed]
     axes.plot(marked % grid.columns, marked // grid.columns, "o", color=INK, markersize=3)
     axes.figure.colorbar(picture, ax=axes, label=_axis_title(comparison))
     axes.set_xticks([])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hubbub.comparison.distance_intervals import Distance
+from collections.abc import Callable
+
+from hubbub.comparison.distance_intervals import IntervalEstimate
 
 MIN_WRITTEN_P_VALUE = 1e-4
 
@@ -28,31 +30,42 @@ def points(share: float) -> str:
     return f"{size:.0f}" if size >= 10 else f"{size:.2g}"
 
 
-def change_sentence(names: tuple[str, str], value: str, low: float, high: float) -> str:
-    """Return what changed in one value, of which the interval does not hold 0.
+def share_sentence(names: tuple[str, str], value: str, low: float, high: float) -> str:
+    """Return how the shares of a value, or of several, differ.
 
-    >>> change_sentence(("men", "women"), "yes", 0.041, 0.131)
+    >>> share_sentence(("men", "women"), "yes", 0.041, 0.131)
     'yes is more frequent in women than in men: by 4.1 to 13 percentage points.'
+    >>> share_sentence(("men", "women"), "yes", -0.01, 0.02)
+    'yes may be less frequent in women than in men by up to 1 percentage points, or more frequent by up to 2.'
     """
-    more, ends = ("more", (low, high)) if high > -low else ("less", (-high, -low))
-    by = f"by {points(ends[0])} to {points(ends[1])}" if ends[0] > 0.0 else f"by up to {points(ends[1])}"
-    return f"{value} is {more} frequent in {names[1]} than in {names[0]}: {by} percentage points."
+    words = ("less frequent", "more frequent")
+    return f"{value} {_differs(names, words, low, high, points, ' percentage points')}"
 
 
-def mean_sentence(names: tuple[str, str], mean: Distance) -> str:
-    """Return how the means differ.
+def number_sentence(names: tuple[str, str], what: str, low: float, high: float) -> str:
+    """Return how a mean, or another weighted sum, differs.
 
-    >>> mean_sentence(("men", "women"), Distance(2.0, 1.3, 3.0))
+    >>> number_sentence(("men", "women"), "The mean", 1.3, 3.0)
     'The mean is higher in women than in men: by 1.3 to 3.'
-    >>> mean_sentence(("men", "women"), Distance(2.0, -1.0, 3.0))
-    'The mean of women may be lower than that of men by up to 1, or higher by up to 3.'
     """
+    return f"{what} {_differs(names, ('lower', 'higher'), low, high, lambda number: f'{abs(number):.2g}', '')}"
+
+
+def _differs(
+    names: tuple[str, str],
+    words: tuple[str, str],
+    low: float,
+    high: float,
+    written: Callable[[float], str],
+    unit: str,
+) -> str:
     first, second = names
-    if mean.low <= 0.0 <= mean.high:
-        lower, higher = f"{-mean.low:.2g}", f"{mean.high:.2g}"
-        return f"The mean of {second} may be lower than that of {first} by up to {lower}, or higher by up to {higher}."
-    more, ends = ("higher", (mean.low, mean.high)) if mean.low > 0.0 else ("lower", (-mean.high, -mean.low))
-    return f"The mean is {more} in {second} than in {first}: by {ends[0]:.2g} to {ends[1]:.2g}."
+    less, more = words
+    if low <= 0.0 <= high:
+        lower = f"may be {less} in {second} than in {first} by up to {written(low)}{unit}"
+        return f"{lower}, or {more} by up to {written(high)}."
+    word, near, far = (more, low, high) if low > 0.0 else (less, high, low)
+    return f"is {word} in {second} than in {first}: by {written(near)} to {written(far)}{unit}."
 
 
 def equality_sentence(names: tuple[str, str], p_value: float, *, rejected: bool) -> str:
@@ -66,11 +79,10 @@ def equality_sentence(names: tuple[str, str], p_value: float, *, rejected: bool)
     return f"These reports do not show that {names[0]} and {names[1]} differ ({p_text(p_value)})."
 
 
-def distance_sentence(what: str, distance: Distance, unit: str | None) -> str:
+def distance_sentence(what: str, distance: IntervalEstimate, unit: str = "") -> str:
     """Return how far apart the groups are.
 
-    >>> distance_sentence("total variation", Distance(0.08, 0.031, 0.14), None)
+    >>> distance_sentence("total variation", IntervalEstimate(0.08, 0.031, 0.14))
     'Their total variation is 0.08, between 0.031 and 0.14.'
     """
-    measured = "" if unit in (None, "unit") else f" {unit}"  # a line has no other unit than its numbers
-    return f"Their {what} is {distance.estimate:.2g}{measured}, between {distance.low:.2g} and {distance.high:.2g}."
+    return f"Their {what} is {distance.estimate:.2g}{unit}, between {distance.low:.2g} and {distance.high:.2g}."

@@ -32,8 +32,8 @@ MAX_TRANSPORT_VALUES = 400  # of a map: beyond, the earth mover's distance would
 Potential = Callable[[Floats], Floats]  # the best potential for a difference of distributions
 
 
-class Distance(NamedTuple):
-    """A distance between two groups: of the estimates that are shown, and the interval for that of the truths."""
+class IntervalEstimate(NamedTuple):
+    """A number of the estimates that are shown, and the interval of the same number of the truths."""
 
     estimate: float
     low: float
@@ -79,12 +79,12 @@ def transport_potential(domain: Domain) -> Potential | None:
 
 def distance_interval(
     populations: Populations, potential: Potential, shown: float, equality_cutoff: float | None, cutoff: float
-) -> Generator[Progress, None, Distance]:
+) -> Generator[Progress, None, IntervalEstimate]:
     """Return the interval of a distance, extended to the one that is shown; no cutoff: the groups may be equal."""
     low = 0.0 if equality_cutoff is None else (yield from _least_distance(populations, potential, equality_cutoff))
     yield Progress(0, 1, "distances")
     high = _largest_distance(populations, potential, cutoff)
-    return Distance(shown, min(low, shown), max(high, shown))
+    return IntervalEstimate(shown, min(low, shown), max(high, shown))
 
 
 def _stacked(potential: Floats) -> Floats:

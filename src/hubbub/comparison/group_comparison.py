@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.comparison.comparison_sentences import change_sentence, p_text
+from hubbub.comparison.comparison_sentences import p_text, share_sentence
 from hubbub.comparison.equality_test import Equality
 from hubbub.comparison.group_order import Ranked
 from hubbub.comparison.partial_pooling import Pooled
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 MAX_NAMED_CHANGES = 3
 MAX_ROWS_IN_NOTEBOOK = 30
-REST = "rest"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +39,8 @@ class GroupComparison(Portable):
         What the groups are called.
     users : tuple of int
         How many users each group has.
-    against : str
-        ``"rest"``, or the name of the group that all others are compared with.
+    against : str or None
+        The name of the group that all others are compared with; None if each is compared with all others together.
     shares : array
         The estimate of each group (groups by values).
     pooled : Pooled
@@ -65,7 +64,7 @@ class GroupComparison(Portable):
     domain: Domain
     names: tuple[str, ...]
     users: tuple[int, ...]
-    against: str
+    against: str | None
     shares: Floats
     pooled: Pooled
     difference: Floats
@@ -105,9 +104,9 @@ class GroupComparison(Portable):
                 continue  # the other value says the same
             seen.add(group)
             if len(told) < MAX_NAMED_CHANGES:
-                pair = (f"the {REST}" if self.against == REST else self.against, self.names[group])
+                pair = ("the rest" if self.against is None else self.against, self.names[group])
                 title = self.domain.title(value)
-                told.append(change_sentence(pair, title, self.low[group, value], self.high[group, value]))
+                told.append(share_sentence(pair, title, self.low[group, value], self.high[group, value]))
         return " ".join([f"The {count} are not all equal ({p_text(self.p_value)}).", *told])
 
     def explain(self) -> str:
@@ -130,7 +129,7 @@ class GroupComparison(Portable):
 
     def facts(self) -> list[Fact]:
         """Return everything but the table as labelled facts."""
-        against = "the others together" if self.against == REST else self.against
+        against = "the others together" if self.against is None else self.against
         return [
             Fact("in short", self.sentence),
             Fact("test", f"likelihood ratio {self.equality.deviance:.4g}; p-value from {self.equality.note}"),

@@ -10,7 +10,7 @@ import numpy as np
 from hubbub.comparison.api import holm
 from hubbub.comparison.difference_intervals import differences
 from hubbub.comparison.equality_test import equality_test
-from hubbub.comparison.group_comparison import REST, GroupComparison
+from hubbub.comparison.group_comparison import GroupComparison
 from hubbub.comparison.group_order import order_groups
 from hubbub.comparison.partial_pooling import pool
 from hubbub.comparison.populations import Populations
@@ -35,7 +35,7 @@ DRAWS_FOR_EACH = 999  # of the test of one group
 def compare_groups(
     groups: Mapping[str, Reports],
     *,
-    against: str = REST,
+    against: str | None = None,
     order_by: object = None,
     level: float = 0.95,
     rng: Randomness = None,
@@ -46,8 +46,9 @@ def compare_groups(
     ----------
     groups : mapping from str to Reports
         The reports of each group, over one domain.
-    against : str
-        ``"rest"``: each group against all others together; or the name of a group that all others are compared with.
+    against : str, optional
+        The name of a group that all others are compared with. By default each group is compared with all others
+        together.
     order_by : label, list or set of labels, or dict, optional
         The statistic by which groups are ordered; by default the mean where values are numbers, and the first value
         otherwise.
@@ -71,13 +72,13 @@ def compare_groups(
     south
     """
     names, reports = _named(groups)
-    if against != REST and against not in names:
+    if against is not None and against not in names:
         raise SettingError(
             "there is no such group to compare with",
             where="compare_groups(against=)",
             got=shorten(against),
-            expected=f"'{REST}', or one of {listed([repr(name) for name in names], most=6)}",
-            remedy="name one of the groups, or leave against out",
+            expected=f"one of {listed([repr(name) for name in names], most=6, word='or')}",
+            remedy="name one of the groups, or leave against out: then each is compared with the rest",
         )
     level = validation.level(level, "compare_groups")
     generator, _ = validation.generator(rng, "compare_groups")
@@ -112,7 +113,7 @@ def _order(domain: Domain, order_by: object) -> tuple[Floats, str]:
 def _compare_groups(
     names: list[str],
     reports: list[Reports],
-    against: str,
+    against: str | None,
     weights: Floats,
     order_of: str,
     level: float,
@@ -141,7 +142,8 @@ def _compare_groups(
         ends = (np.array([one.low for one in found]), np.array([one.high for one in found]))
         low[place], high[place] = extend(*ends, difference[place])
         p_values[place] = [one.p_value for one in found]
-    adjusted = _adjusted(p_values)
+    adjusted = np.maximum(_adjusted(p_values), equality.p_value)
+    holds_nothing = (low <= 0.0) & (high >= 0.0)
     return GroupComparison(
         domain,
         tuple(names),
@@ -154,7 +156,7 @@ def _compare_groups(
         frozen(high),
         frozen(p_values),
         frozen(adjusted),
-        frozen(adjusted <= 1.0 - level),
+        frozen((adjusted <= 1.0 - level) & ~holds_nothing),
         level,
         equality,
         tuple(order_groups(populations, names, weights, shares @ weights, level)),
@@ -162,9 +164,9 @@ def _compare_groups(
     )
 
 
-def _others(names: list[str], reports: list[Reports], against: str) -> list[Reports | None]:
+def _others(names: list[str], reports: list[Reports], against: str | None) -> list[Reports | None]:
     """Return what each group is compared with; None for the reference itself."""
-    if against != REST:
+    if against is not None:
         reference = reports[names.index(against)]
         return [None if name == against else reference for name in names]
     before: list[Reports | None] = [None]

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.comparison.comparison_sentences import (
-    change_sentence,
     distance_sentence,
     equality_sentence,
-    mean_sentence,
+    number_sentence,
+    share_sentence,
 )
-from hubbub.comparison.distance_intervals import Distance
+from hubbub.comparison.distance_intervals import IntervalEstimate
 from hubbub.comparison.equality_test import Equality
 from hubbub.core.arrays import Floats, plain
 from hubbub.core.serialization import Portable
@@ -55,19 +55,21 @@ class Comparison(Portable):
     p_values : array
         How likely a difference as large is if the two groups are equal in this row.
     adjusted : array
-        The same, adjusted for looking at all rows (Holm).
+        The same, adjusted for looking at all rows (Holm), and never below that of the test of equality.
     changed : array of bool
-        Which rows differ, however many there are: `adjusted` is at most 1 - `level`.
+        Which rows differ, however many there are: `adjusted` is at most 1 - `level`, and the interval does not hold 0.
     level : float
         The probability with which each interval holds the true difference.
     equality : Equality
         The test of whether both groups have the same distribution.
-    total_variation, earth_mover : Distance
+    total_variation, earth_mover : IntervalEstimate
         How far apart the groups are, with intervals; the latter is None where it would take too long.
-    mean : Distance, or None
+    mean : IntervalEstimate, or None
         The difference of the means, with its interval, if values are numbers.
     note : str
         How intervals were calibrated.
+    is_share : bool
+        Whether rows are shares; False for a weighted sum.
     """
 
     domain: Domain
@@ -86,10 +88,11 @@ class Comparison(Portable):
     changed: NDArray[np.bool_]
     level: float
     equality: Equality
-    total_variation: Distance
-    earth_mover: Distance | None
-    mean: Distance | None
+    total_variation: IntervalEstimate
+    earth_mover: IntervalEstimate | None
+    mean: IntervalEstimate | None
     note: str
+    is_share: bool = True
 
     @property
     def p_value(self) -> float:
@@ -109,36 +112,42 @@ class Comparison(Portable):
     @property
     def sentence(self) -> str:
         """What a reader should take away."""
-        if not self.rejected and self._has_all_values:
+        if not self.has_all_values:
+            write = share_sentence if self.is_share else number_sentence
+            return write(self.names, str(self.labels[0]), float(self.low[0]), float(self.high[0]))
+        if not self.rejected:
             return equality_sentence(self.names, self.p_value, rejected=False)
         places = np.flatnonzero(self.changed)
         order = places[np.argsort(-np.abs(self.difference[places]), kind="stable")]
-        if self._has_all_values and len(self.domain) == 2:
+        if len(self.domain) == 2:
             order = order[order == 0]  # the second value says the same
         named = MAX_NAMED_CHANGES if self.mean is None else 0
-        told = [] if self.mean is None else [mean_sentence(self.names, self.mean)]
+        told = [] if self.mean is None else [number_sentence(self.names, "The mean", self.mean.low, self.mean.high)]
         told += [
-            change_sentence(self.names, str(self.labels[place]), self.low[place], self.high[place])
+            share_sentence(self.names, str(self.labels[place]), self.low[place], self.high[place])
             for place in order[:named].tolist()
         ]
         if order.size > named:
-            told.append(f"{plural(order.size - named, 'more value' if named else 'value')} differ for certain.")
+            rest = plural(order.size - named, "more value" if named else "value")
+            told.append(f"{rest} {'differs' if order.size - named == 1 else 'differ'} for certain.")
         return " ".join(told) or equality_sentence(self.names, self.p_value, rejected=self.rejected)
 
     @property
-    def _has_all_values(self) -> bool:
+    def has_all_values(self) -> bool:
+        """Whether there is a row for each value, rather than one for the statistic that was asked for."""
         return self.labels.size == len(self.domain)
 
     def explain(self) -> str:
         """Return the comparison in plain sentences."""
-        unit = self.domain.unit
+        if not self.has_all_values:
+            return self.sentence
         sentences = [self.sentence]
         equal = equality_sentence(self.names, self.p_value, rejected=self.rejected)
         if self.sentence != equal:
             sentences.append(equal)
-        sentences.append(distance_sentence("total variation", self.total_variation, None))
+        sentences.append(distance_sentence("total variation", self.total_variation))
         if self.earth_mover is not None and not self.domain.is_equidistant:
-            sentences.append(distance_sentence("earth mover's distance", self.earth_mover, unit))
+            sentences.append(distance_sentence("earth mover's distance", self.earth_mover, _unit_text(self.domain)))
         return " ".join(sentences)
 
     def facts(self) -> list[Fact]:
@@ -146,19 +155,21 @@ class Comparison(Portable):
         facts = [
             Fact("in short", self.sentence),
             Fact("groups", " and ".join(f"{name} ({plural(own, 'user')})" for name, own in self._groups())),
-            Fact("equal?", equality_sentence(self.names, self.p_value, rejected=self.rejected)),
+            Fact(
+                "equal?" if self.has_all_values else "all values?",
+                equality_sentence(self.names, self.p_value, rejected=self.rejected),
+            ),
             Fact("test", f"likelihood ratio {self.equality.deviance:.4g}; p-value from {self.equality.note}"),
             Fact("total variation", _interval(self.total_variation, "")),
         ]
         if self.earth_mover is not None and not self.domain.is_equidistant:
-            facts.append(Fact("earth mover's distance", _interval(self.earth_mover, self.domain.unit or "")))
+            facts.append(Fact("earth mover's distance", _interval(self.earth_mover, _unit_text(self.domain))))
         if self.mean is not None:
             facts.append(Fact("difference of means", _interval(self.mean, "")))
-        count = int(self.changed.sum())
-        if self.labels.size == 1 or len(self.domain) == 2:
-            return [*facts, Fact("intervals", f"each at {whole_percent(self.level)}; {self.note}")]
-        told = f"{plural(count, 'value')} of {self.labels.size:,}" if count else "none for certain"
-        facts.append(Fact("changed", f"{told} (p-values adjusted for looking at all of them, by Holm)"))
+        if self.has_all_values and len(self.domain) > 2:
+            count = int(self.changed.sum())
+            told = f"{plural(count, 'value')} of {self.labels.size:,}" if count else "none for certain"
+            facts.append(Fact("changed", f"{told} (p-values adjusted for looking at all of them, by Holm)"))
         facts.append(Fact("intervals", f"each at {whole_percent(self.level)}; {self.note}"))
         return facts
 
@@ -254,5 +265,10 @@ class Comparison(Portable):
         return facts_html(self.facts()) + table_html(head, rows)
 
 
-def _interval(distance: Distance, unit: str) -> str:
-    return f"{distance.estimate:.4g}{f' {unit}' if unit else ''}, between {distance.low:.4g} and {distance.high:.4g}"
+def _unit_text(domain: Domain) -> str:
+    """Return the unit of distances; a line has no other unit than its numbers."""
+    return "" if domain.unit in (None, "unit") else f" {domain.unit}"
+
+
+def _interval(distance: IntervalEstimate, unit: str) -> str:
+    return f"{distance.estimate:.4g}{unit}, between {distance.low:.4g} and {distance.high:.4g}"

@@ -27,6 +27,8 @@ def tail_probability(deviances: Floats, observed: float) -> float:
     """
     from scipy.special import chdtrc
 
+    if observed <= MAX_ROUNDING:  # nothing can differ less
+        return 1.0
     same = np.abs(deviances - observed) <= MAX_ROUNDING * max(1.0, observed)
     larger = np.count_nonzero((deviances > observed) & ~same)
     counted = (larger + 0.5 * (1 + np.count_nonzero(same))) / (1.0 + deviances.size)

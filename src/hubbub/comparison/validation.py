@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from hubbub.core.errors import ReportsError, SettingError, shorten
 from hubbub.domains import Domain
-from hubbub.estimators.validation import check_reports
+from hubbub.estimators import Estimate
+from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.reports import Reports
 
 MAX_COMPARED_VALUES = 1_500  # quadratic programs over all of them take seconds
@@ -42,6 +43,24 @@ def check_size(domain: Domain, where: str) -> None:
             expected=f"at most {MAX_COMPARED_VALUES:,}",
             remedy="compare over a coarser domain: larger cells, wider bins, or categories that are joined",
         )
+
+
+def check_estimates(estimates: object, groups: Sequence[Reports], where: str) -> list[Estimate | None]:
+    """Return an estimate for each group; None for those that are still to be made."""
+    if estimates is None:
+        return [None] * len(groups)
+    given = list(estimates) if isinstance(estimates, Sequence) else []
+    if len(given) != len(groups):
+        raise SettingError(
+            "estimates must be one for each group",
+            where=f"{where}(estimates=)",
+            got=shorten(estimates),
+            expected=f"{len(groups)} estimates, in the order of the groups",
+            remedy="pass what hubbub.estimate returned for each group, or leave estimates out",
+        )
+    for estimate, reports in zip(given, groups, strict=True):
+        check_estimate(estimate, reports, where)
+    return given
 
 
 def check_names(names: object, where: str) -> tuple[str, str]:

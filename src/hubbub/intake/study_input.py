@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 from hubbub.cluster import ClusterReports
 from hubbub.core.errors import SettingError
 from hubbub.core.progress import Progress, stepwise
+from hubbub.core.redaction import redact
 from hubbub.intake.cluster_reading import scatter, scatter_tally
 from hubbub.intake.counting.external_sort import DEFAULT_MEMORY
 from hubbub.intake.in_memory_reading import read, read_groups
@@ -131,9 +132,19 @@ def _compared_parts(inputs: Sequence[str]) -> list[tuple[Path, list[str]]]:
 
 
 def _distinct_names(paths: Sequence[str]) -> list[str]:
-    """Return the names of files without endings; whole paths where these would be the same."""
-    stems = [Path(path).name.removesuffix(ENDING).split(".")[0] or path for path in paths]
-    return stems if len(set(stems)) == len(stems) else list(paths)
+    """Return the names of files without endings; whole paths, without passwords, where these would be the same."""
+    repeated = [path for path in paths if paths.count(path) > 1]
+    if repeated:
+        raise SettingError(
+            "the same input is there twice",
+            where="hubbub compare",
+            got=redact(repeated[0]),
+            expected="each group once",
+            remedy="leave one of them out, or name the file that was meant",
+        )
+    shown = [redact(path) for path in paths]
+    stems = [path if "://" in path else Path(path).name.removesuffix(ENDING).split(".")[0] or path for path in shown]
+    return stems if len(set(stems)) == len(stems) else shown
 
 
 def _is_tally(path: Path, sources: Sequence[str]) -> bool:
@@ -145,7 +156,7 @@ def _is_tally(path: Path, sources: Sequence[str]) -> bool:
                 where="hubbub TALLY",
                 got=f"{path} and {len(sources)} more",
                 expected="one tally, or a study and sources of reports",
-                remedy="add tallies up first: hubbub merge A B -o ALL.tally.parquet",
+                remedy="to compare tallies: hubbub compare A B; to add them up: hubbub merge A B -o ALL.tally.parquet",
             )
         return True
     if not sources:
