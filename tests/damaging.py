@@ -56,7 +56,7 @@ def answering() -> Iterator[Callable[[Path], tuple[object, ...]]]:
         gathering = RowCounter(tally.study, scratch, Rejects(), users=False, prefix=f"t{next(numbers)}_")
         add_tally(gathering, tally)
         reports = Content(gathering).reports(str(path))
-        users = b"" if summary.key is None else digests_of(tally).tobytes()
+        users = b"" if summary.key is None else b"".join(digests.tobytes() for digests in digests_of(tally).values())
         told = (summary.users, summary.rows, summary.rejected, summary.sources, summary.spent, summary.named)
         parts_of(tally)  # as a cluster would read it
         return tally.study.canonical, tally.study.name, *told, summary.key, users, reports

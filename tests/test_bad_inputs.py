@@ -938,7 +938,7 @@ def losing(folder: Path, patch: Patch) -> object:
 
 def groups(folder: Path, content: str, ending: str = ".csv", **options: Any) -> object:
     source = write(folder, f"r{ending}", content.encode())
-    return finish(read_groups(plan_reading([source], STUDIES["one"], by="town", **options), "town"))
+    return finish(read_groups(plan_reading([source], STUDIES["one"], by=("town",), **options)))
 
 
 def undriven(folder: Path, patch: Patch) -> object:
@@ -974,7 +974,8 @@ OTHERS = [
         "damaged-tally",
     ),
     described("another format", format="other"),
-    described("a newer version", "unknown-version", version=2),
+    described("a newer version", "unknown-version", version=3),
+    described("groups that are not there", version=2),
     described("another fingerprint", fingerprint="0" * 64),
     described("more users than rows", users=3),
     described("negative users", users=-2),
@@ -1065,6 +1066,11 @@ OTHERS = [
         "collect: into another study's tally",
         lambda folder, _: tally(folder) and tally(folder, study="limited"),
         "other-study",
+    ),
+    Refused(
+        "collect: into a tally with other groups",
+        lambda folder, _: again(folder, "town,output\na,3\n", "town,output\nb,4\n", {}, {"by": "town"}),
+        "other-groups",
     ),
     Refused(
         "collect: more of unknown users",

@@ -8,12 +8,22 @@ import typer
 from rich.table import Table
 
 from hubbub.cli.console import out, print_json, printable
-from hubbub.cli.input_summary import print_summary, read_and_print_notes
-from hubbub.cli.options import AsJson, Fakes, Level, ReadingOptions, SourcesOrNone, StudyOrTally, fakes_share
+from hubbub.cli.input_summary import ALL_USERS, print_summary, read_and_print_notes, read_groups_and_print_notes
+from hubbub.cli.options import (
+    AsJson,
+    By,
+    Fakes,
+    Level,
+    MinGroup,
+    ReadingOptions,
+    SourcesOrNone,
+    StudyOrTally,
+    fakes_share,
+)
 from hubbub.cli.progress_bar import follow
 from hubbub.core import validation
 from hubbub.core.text import plural
-from hubbub.exporting.json_documents import check_document
+from hubbub.exporting.json_documents import check_document, groups_document
 from hubbub.intake.read_plan import refuse_overwriting
 from hubbub.reports import Reports
 from hubbub.trust_check import Check
@@ -29,6 +39,8 @@ def command(
         float, typer.Option(metavar="SHARE", help="Share of fake users whose worst case is shown.")
     ] = 0.01,
     fakes: Fakes = "0",
+    by: By = None,
+    min_group: MinGroup = 1,
     reading: ReadingOptions,
     as_json: AsJson = False,
 ) -> None:
@@ -37,14 +49,24 @@ def command(
     validation.share(share, "share", "check")
     allowed = fakes_share(fakes, "check")
     refuse_overwriting(reading.rejects, [study], "--rejects")
-    study_input = read_and_print_notes(study, sources, reading)
-    assert isinstance(study_input.reports, Reports)  # noqa: S101  # without a cluster they are here
-    result = follow(check_reports.steps(study_input.reports, level, share=share, fakes=allowed), "checking")
-    if as_json:
-        print_json(check_document(study_input.summary, result))
+    if by:
+        inputs = read_groups_and_print_notes(study, sources, by, min_group, reading)
     else:
+        inputs = {ALL_USERS: read_and_print_notes(study, sources, reading)}
+    results = {}
+    for group, own in inputs.items():
+        assert isinstance(own.reports, Reports)  # noqa: S101  # without a cluster they are here
+        run = check_reports.steps(own.reports, level, share=share, fakes=allowed)
+        results[group] = follow(run, f"{group}: checking".removeprefix(": "))
+    documents = {group: check_document(inputs[group].summary, result) for group, result in results.items()}
+    if as_json:
+        print_json(groups_document(by, documents) if by else documents[ALL_USERS])
+        return
+    for group, result in results.items():
+        if by:
+            out().print(f"\n{', '.join(by)} {printable(group)}", style="bold")
         _show(result)
-        print_summary(study_input.summary)
+        print_summary(inputs[group].summary)
 
 
 def _show(result: Check) -> None:

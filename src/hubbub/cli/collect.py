@@ -7,14 +7,17 @@ from typing import Annotated
 
 import typer
 
-from hubbub.cli.console import err, out, print_json
+from hubbub.cli.console import err, out, print_json, printable
 from hubbub.cli.input_summary import print_notes, print_summary
 from hubbub.cli.options import AsJson, Cluster, ReadingOptions, Sources, StudyFile
 from hubbub.cli.progress_bar import follow
-from hubbub.core.text import plural
+from hubbub.core.text import listed, plural
 from hubbub.exporting.json_documents import tally_document
 from hubbub.intake import Tally, collect, read_study
+from hubbub.intake.group_names import group_titles
 from hubbub.intake.read_plan import refuse_overwriting
+
+MAX_NAMED_GROUPS = 12
 
 
 def command(
@@ -36,6 +39,10 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="A file with a secret key, under which a digest of each user is kept."),
     ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", metavar="COLUMN", help="Keep the groups of this column apart; may be repeated."),
+    ] = None,
     cluster: Cluster = None,
     as_json: AsJson = False,
 ) -> None:
@@ -47,6 +54,7 @@ def command(
         output,
         users_complete=users_complete,
         users_key=users_key,
+        by=by or (),
         cluster=cluster,
         **vars(reading),
     )
@@ -65,4 +73,9 @@ def show_tally(tally: Tally, as_json: bool) -> None:
     rejected = sum(summary.rejected.values())
     users, rows = plural(summary.users, "user"), plural(summary.rows - rejected, "row")
     out().print(f"{tally.path}: {users} from {rows}, {plural(rejected, 'row')} rejected", soft_wrap=True)
+    if summary.by:
+        titles = group_titles(group.entries for group in summary.groups)
+        shown = [f"{printable(titles[group.entries])} ({plural(group.users, 'user')})" for group in summary.groups]
+        groups = f"{plural(len(shown), 'group')} by {', '.join(map(printable, summary.by))}"
+        out().print(f"{groups}: {listed(shown, most=MAX_NAMED_GROUPS)}", soft_wrap=True)
     print_summary(summary)

@@ -10,16 +10,16 @@ from rich.table import Table
 
 from hubbub.cli.console import out, print_json, print_written, printable
 from hubbub.cli.input_summary import print_notes
-from hubbub.cli.options import AsJson, Level, ReadingOptions
+from hubbub.cli.options import AsJson, By, Level, MinGroup, ReadingOptions
 from hubbub.cli.progress_bar import follow
 from hubbub.comparison import Comparison, GroupComparison, compare, compare_groups
-from hubbub.comparison.small_groups import fold_small
 from hubbub.core import validation
+from hubbub.core.errors import SettingError
 from hubbub.core.text import whole_percent
 from hubbub.exporting.json_documents import comparison_document
 from hubbub.exporting.result_files import check_output_path, write_comparison
+from hubbub.intake.group_input import read_compared
 from hubbub.intake.read_plan import refuse_overwriting
-from hubbub.intake.study_input import read_compared
 from hubbub.rendering import facts_text
 from hubbub.reports import Reports
 
@@ -34,13 +34,11 @@ def command(
         typer.Argument(metavar="INPUT...", help="Tallies, or a study with its sources: each of them is a group."),
     ],
     *,
-    by: Annotated[str | None, typer.Option(metavar="COLUMN", help="Compare the groups of this column.")] = None,
+    by: By = None,
     against: Annotated[
         str | None, typer.Option(metavar="GROUP", help="With several groups: compare each with this one, not the rest.")
     ] = None,
-    min_group: Annotated[
-        int, typer.Option(metavar="USERS", help="Join groups with fewer users to one group called others.")
-    ] = 1,
+    min_group: MinGroup = 1,
     level: Level = 0.95,
     reading: ReadingOptions,
     as_json: AsJson = False,
@@ -56,12 +54,11 @@ def command(
     refuse_overwriting(output, inputs, "-o")
     check_output_path(output)
     refuse_overwriting(reading.rejects, [*inputs, output], "--rejects")
-    read = follow(read_compared.steps(inputs, by, **reading.keywords()), "reading reports")
-    groups, notes = fold_small(
-        {name: own.reports for name, own in read.items() if isinstance(own.reports, Reports)}, min_group
-    )
-    notes = [*dict.fromkeys(note for own in read.values() for note in own.summary.notes), *notes]
+    run = read_compared.steps(inputs, tuple(by or ()), min_group, **reading.keywords())
+    read = follow(run, "reading reports")
+    notes = list(dict.fromkeys(note for own in read.values() for note in own.summary.notes))
     print_notes(notes)
+    groups = {name: own.reports for name, own in read.items() if isinstance(own.reports, Reports)}
     comparison = _compare(groups, against, level)
     document = comparison_document({name: own.summary for name, own in read.items()}, notes, comparison)
     if output is not None:
@@ -75,6 +72,14 @@ def command(
 
 
 def _compare(groups: dict[str, Reports], against: str | None, level: float) -> Comparison | GroupComparison:
+    if len(groups) < PAIR:
+        raise SettingError(
+            "one group is left",
+            where="hubbub compare",
+            got=", ".join(groups),
+            expected="two groups or more to compare",
+            remedy="name a column with several values, or choose a smaller --min-group",
+        )
     if len(groups) != PAIR or against is not None:
         run = compare_groups.steps(groups, level=level, against=against)
         return follow(run, "comparing groups")

@@ -5,20 +5,22 @@ from __future__ import annotations
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
 from rich.table import Table
 
 from hubbub.cli.console import err, out, print_json, print_written, printable
-from hubbub.cli.input_summary import print_notes, print_summary, read_and_print_notes
+from hubbub.cli.input_summary import ALL_USERS, print_summary, read_and_print_notes, read_groups_and_print_notes
 from hubbub.cli.options import (
     AsJson,
+    By,
     Cluster,
     Fakes,
     Level,
     Method,
+    MinGroup,
     ReadingOptions,
     SourcesOrNone,
     StudyOrTally,
@@ -32,7 +34,7 @@ from hubbub.estimators import Estimate, estimate
 from hubbub.exporting.json_documents import estimate_document, groups_document
 from hubbub.exporting.result_files import ENDINGS, check_output_path, write_groups, write_result
 from hubbub.intake.read_plan import refuse_overwriting
-from hubbub.intake.study_input import StudyInput, read_input_groups
+from hubbub.intake.study_input import StudyInput
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
 from hubbub.intervals.robust_intervals import fakes_note
@@ -41,16 +43,12 @@ from hubbub.reports import Reports
 from hubbub.resolution import MAX_RESOLVED_VALUES, Resolution, is_mostly_unknown, resolve, suggestion
 from hubbub.trust_check import Check, affordable, check
 
-if TYPE_CHECKING:
-    from distributed import Client
-
 MAX_SHOWN_VALUES = 20
 GROUP_ENDINGS = ENDINGS[:2]  # files that hold the estimates of several groups
 MAX_BAR_LETTERS, MIN_BAR_LETTERS = 24, 4
 TABLE_LETTERS = 64  # of the table without its bars
 SHOWN_VERDICTS = ("does it fit?", "one answer?", "fake users?")
 MIN_RESOLVED_VALUES = 3  # with fewer values there is nothing to join
-ALL_USERS = ""  # the one group if the reports are not divided
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,8 @@ def command(
     sources: SourcesOrNone = None,
     *,
     options: EstimateOptions,
-    by: Annotated[str | None, typer.Option(metavar="COLUMN", help="Estimate each group separately.")] = None,
+    by: By = None,
+    min_group: MinGroup = 1,
     reading: ReadingOptions,
     cluster: Cluster = None,
     as_json: AsJson = False,
@@ -94,7 +93,7 @@ def command(
     ] = None,
 ) -> None:
     """Recover the distribution behind the reports."""
-    endings = ENDINGS if by is None else GROUP_ENDINGS
+    endings = GROUP_ENDINGS if by else ENDINGS
     if output is not None and output.suffix.lower() not in endings:
         raise typer.BadParameter(f"{output} must end in {', '.join(endings)}", param_hint="-o")
     validation.level(options.level, "estimate")
@@ -103,40 +102,32 @@ def command(
     refuse_overwriting(output, [study, *(sources or [])], "-o")
     check_output_path(output)
     refuse_overwriting(reading.rejects, [study, output], "--rejects")
-    if by is not None and cluster is not None:
+    if by and cluster is not None:
         raise typer.BadParameter("groups are estimated on one machine only", param_hint="--by with --cluster")
     is_shown = output is None and not as_json
     with nullcontext() if cluster is None else closing(connect(cluster)) as client:
-        inputs = _read(study, sources, by, reading, client)
+        if by:
+            inputs = read_groups_and_print_notes(study, sources, by, min_group, reading)
+        else:
+            inputs = {ALL_USERS: read_and_print_notes(study, sources, reading, client)}
         if output is not None and output.suffix.lower() == ".geojson":
             check_on_map(inputs[ALL_USERS].reports.domain)  # before it takes minutes to compute
         answers = {group: _answer(inputs[group], options, group, all_intervals=not is_shown) for group in inputs}
     if is_shown:
         for group, answer in answers.items():
-            if by is not None:
-                out().print(f"\n{by} {printable(str(group))}", style="bold")
+            if by:
+                out().print(f"\n{', '.join(by)} {printable(str(group))}", style="bold")
             _show(answer)
             if isinstance(inputs[group].reports, ClusterReports):
                 err().print("Intervals and uniqueness are not computed for reports that stay on the cluster.")
         return
-    document = estimate_document(*answers[ALL_USERS]) if by is None else groups_document(by, answers)
+    documents = {group: estimate_document(*answer) for group, answer in answers.items()}
+    document = groups_document(by, documents) if by else documents[ALL_USERS]
     if output is not None:
         _write(answers, document, output)
         print_written(output)
     if as_json:
         print_json(document)
-
-
-def _read(
-    study: Path, sources: list[str] | None, by: str | None, reading: ReadingOptions, cluster: Client | None
-) -> dict[str, StudyInput]:
-    """Read all reports, or those of each group of the column `by`."""
-    if by is None:
-        return {ALL_USERS: read_and_print_notes(study, sources, reading, cluster)}
-    run = read_input_groups.steps(study, sources or [], by, **reading.keywords())
-    inputs = follow(run, "reading reports")
-    print_notes(dict.fromkeys(note for study_input in inputs.values() for note in study_input.summary.notes))
-    return inputs
 
 
 def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, all_intervals: bool) -> Answer:

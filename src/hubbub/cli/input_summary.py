@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from hubbub.cli.console import err, out, printable
 from hubbub.cli.options import ReadingOptions
 from hubbub.cli.progress_bar import follow
+from hubbub.core import validation
+from hubbub.intake.group_input import read_input_groups
 from hubbub.intake.privacy_loss_summary import spending_lines
 from hubbub.intake.reject_causes import rejected_lines
 from hubbub.intake.study_input import StudyInput, read_input
@@ -16,6 +18,8 @@ from hubbub.intake.tallies.tally_summary import Summary
 
 if TYPE_CHECKING:
     from distributed import Client
+
+ALL_USERS = ""  # the one group if the reports are not divided
 
 
 def read_and_print_notes(
@@ -27,6 +31,17 @@ def read_and_print_notes(
     )
     print_notes(study_input.summary.notes)
     return study_input
+
+
+def read_groups_and_print_notes(
+    study: Path, sources: list[str] | None, by: list[str], min_group: int, reading: ReadingOptions
+) -> dict[str, StudyInput]:
+    """Read each group by itself, and say what was not used, and which groups are small."""
+    validation.whole(min_group, "min_group", "--min-group")
+    run = read_input_groups.steps(study, sources or [], tuple(by), min_group, **reading.keywords())
+    groups = follow(run, "reading reports")
+    print_notes(dict.fromkeys(note for own in groups.values() for note in own.summary.notes))
+    return groups
 
 
 def print_summary(summary: Summary) -> None:

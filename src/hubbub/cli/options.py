@@ -25,6 +25,13 @@ Level = Annotated[float, typer.Option(metavar="SHARE", help="Confidence level of
 Fakes = Annotated[
     str, typer.Option(metavar="SHARE|N%", help="Share of fake users that intervals must hold against: 0.01, or 1%.")
 ]
+By = Annotated[
+    list[str] | None,
+    typer.Option("--by", metavar="COLUMN", help="Each group of this column by itself; may be repeated."),
+]
+MinGroup = Annotated[
+    int, typer.Option(metavar="USERS", help="With groups: join those with fewer users to one group called others.")
+]
 AllowRejects = Annotated[str, typer.Option(metavar="N|N%", help="Maximum number of rejected rows: 100, or 1%.")]
 RejectsFile = Annotated[
     Path | None, typer.Option("--rejects", metavar="FILE", help="Write the rejected rows to this CSV file.")

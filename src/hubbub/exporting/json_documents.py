@@ -10,6 +10,7 @@ from hubbub.core.arrays import plain
 from hubbub.estimators import Estimate
 from hubbub.estimators.result import finite
 from hubbub.goodness_of_fit import FitTest
+from hubbub.intake.group_names import group_titles
 from hubbub.intake.privacy_loss_summary import epsilon_document
 from hubbub.intake.privatizing.api import Privatized
 from hubbub.intake.tallies.tally import Tally
@@ -56,15 +57,10 @@ def estimate_document(
     }
 
 
-def groups_document(
-    by: str, answers: Mapping[str, tuple[Summary, Estimate, Check | None, Resolution | None]]
-) -> dict[str, Any]:
-    """Return the document that ``hubbub estimate --by COLUMN --json`` prints: one estimate for each group."""
-    return {
-        "version": 1,
-        "by": by,
-        "groups": [{"group": group, **estimate_document(*answer)} for group, answer in answers.items()],
-    }
+def groups_document(by: Sequence[str], documents: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the document of ``--by COLUMN --json``: one document for each group."""
+    groups = [{"group": group, **document} for group, document in documents.items()]
+    return {"version": 1, "by": ", ".join(by), "groups": groups}
 
 
 def check_document(summary: Summary, check: Check) -> dict[str, Any]:
@@ -136,9 +132,9 @@ def comparison_document(
     """Return the document that ``hubbub compare --json`` prints."""
     own = comparison.document()
     for group in own["groups"]:
-        summary = summaries.get(group["group"])  # none for small groups that were joined
-        group["fingerprint"] = None if summary is None else summary.study.fingerprint
-        group["rejected"] = None if summary is None else sum(summary.rejected.values())
+        summary = summaries[group["group"]]
+        group["fingerprint"] = summary.study.fingerprint
+        group["rejected"] = sum(summary.rejected.values())
     return {"version": own.pop("version"), "notes": list(notes), **own}
 
 
@@ -189,6 +185,7 @@ def shift_document(shift: Shift) -> dict[str, Any]:
 def tally_document(tally: Tally) -> dict[str, Any]:
     """Return the document that ``hubbub collect --json`` and ``hubbub merge --json`` print."""
     summary = tally.summary
+    titles = group_titles(group.entries for group in summary.groups)
     return {
         "version": 1,
         "fingerprint": summary.study.fingerprint,
@@ -198,6 +195,11 @@ def tally_document(tally: Tally) -> dict[str, Any]:
         "rejected": sum(summary.rejected.values()),
         "rejected_by_cause": dict(sorted(summary.rejected.items())),
         "sources": [{"name": source.name, "sha256": source.digest, "rows": source.rows} for source in summary.sources],
+        "by": list(summary.by),
+        "groups": [
+            {"group": title, "users": group.users, "rejected": sum(group.rejected.values())}
+            for group, title in zip(summary.groups, titles.values(), strict=True)
+        ],
         "skipped": list(summary.skipped),
         "notes": list(summary.notes),
         "epsilon_per_user": epsilon_document(summary.spent, summary.study, users_named=summary.named),

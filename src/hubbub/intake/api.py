@@ -13,21 +13,28 @@ from hubbub.core.files import sync_folder
 from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import Progress, stepwise
 from hubbub.intake.cluster_reading import gather_from_workers, scatter
-from hubbub.intake.counting.counted_reports import Content
 from hubbub.intake.counting.external_sort import DEFAULT_MEMORY, Scratch
+from hubbub.intake.counting.group_counters import GroupCounters
 from hubbub.intake.counting.rejects import Rejects
-from hubbub.intake.counting.row_counting import RowCounter
 from hubbub.intake.counting.scratch_folder import sweep
 from hubbub.intake.counting.user_digests import UserDigests
+from hubbub.intake.group_names import EVERYBODY, check_by
 from hubbub.intake.in_memory_reading import read
 from hubbub.intake.read_plan import plan_reading, read_rows
 from hubbub.intake.reading_notes import limit_notes, overlap_notes
 from hubbub.intake.sources.column_names import ColumnNames
 from hubbub.intake.study import Study
 from hubbub.intake.study_files import study_and_source
-from hubbub.intake.tallies.double_counting import added, check_disjoint, load_known_users, other_study
+from hubbub.intake.tallies.double_counting import (
+    added,
+    check_disjoint,
+    load_known_users,
+    other_groups,
+    other_study,
+    rejected_in_groups,
+)
 from hubbub.intake.tallies.tally import WAIT_OR_MERGE, Tally, check_target, read_tally
-from hubbub.intake.tallies.tally_reading import add_tally
+from hubbub.intake.tallies.tally_reading import add_groups
 from hubbub.intake.tallies.tally_summary import Summary, check_writable
 from hubbub.intake.tallies.tally_writing import write_tally
 from hubbub.reports import Reports
@@ -154,6 +161,7 @@ def collect(
     memory: str = DEFAULT_MEMORY,
     users_complete: bool = False,
     users_key: str | Path | None = None,
+    by: str | Sequence[str] = (),
     cluster: str | Client | None = None,
     output_column: str | None = None,
     user_column: str | None = None,
@@ -180,6 +188,9 @@ def collect(
         Says that no user of the new sources is in the tally already.
     users_key
         A file with a secret key, under which a digest of each user is kept.
+    by
+        The column, or columns, that divide the rows into groups. The tally keeps the groups apart: `estimate`, `check`,
+        `report` and `compare` of the terminal take them with ``--by``, and Python as ``tally.groups(column)``.
     cluster
         A Dask client, or the address of a scheduler, whose workers read the sources.
     equal_files
@@ -202,6 +213,15 @@ def collect(
             expected="one of them",
             remedy="collect on one machine to keep digests, or pass users_complete=True",
         )
+    divided_by = check_by(by, "collect(by=)")
+    if cluster is not None and divided_by:
+        raise SettingError(
+            "groups are counted on one machine only",
+            where="collect(by=, cluster=)",
+            got="both",
+            expected="one of them",
+            remedy="collect on one machine, or collect each group into a tally of its own",
+        )
     check_writable(study)
     target = check_target(path)
     key = None if users_key is None else UserDigests.read_key(Path(users_key))
@@ -209,9 +229,12 @@ def collect(
         old = read_tally(target) if target.exists() else None
         if old is not None and old.study.fingerprint != study.fingerprint:
             raise other_study(old, study)
+        if old is not None and old.summary.by != divided_by:
+            raise other_groups(old, divided_by)
         plan = plan_reading(
             source,
             study,
+            by=divided_by,
             target=target,
             old=old,
             allow_rejects=allow_rejects,
@@ -227,24 +250,38 @@ def collect(
         known_users = load_known_users(old, plan.users, key=key, complete=users_complete)
         with Scratch(plan.memory) as scratch:
             with plan.rejecting() as rejected:
+                groups = GroupCounters(
+                    study,
+                    scratch,
+                    rejected if cluster is None else Rejects(),
+                    divided_by,
+                    users=plan.users and cluster is None,  # workers merge the rows of users
+                    known_users=known_users,
+                )
                 if cluster is None:
-                    counter = RowCounter(study, scratch, rejected, users=plan.users, known_users=known_users)
-                    counted, rows = (yield from read_rows(plan, counter.take)), counter.rows
+                    counted, rows = (yield from read_rows(plan, groups.take)), groups.rows
                 else:
-                    counter = RowCounter(study, scratch, Rejects(), users=False)
-                    counted, rows = yield from gather_from_workers(plan, cluster, counter, rejected)
+                    everybody = groups.counter(EVERYBODY, str(target))
+                    counted, rows = yield from gather_from_workers(plan, cluster, everybody, rejected)
+                rejected_by_group = groups.rejected()
                 if old is not None:
                     yield Progress(0, 0, "reading the existing tally")
-                    add_tally(counter, old)
+                    add_groups(groups, old)
                 yield Progress(0, 0, "merging users" if plan.users else "merging rows")
-                content = Content(counter)
+                contents = groups.contents()
             plan.check_rejected(rejected, rows)
             sign = None if key is None else UserDigests.sign(key)
-            summary = Summary(study, 0, rows, dict(rejected.codes), counted, {}, plan.users, sign)
+            summary = Summary(study, 0, rows, dict(rejected.codes), counted, {}, plan.users, sign, divided_by)
             if old is not None:
                 summary = added([old.summary, summary])
             yield Progress(0, 0, "writing")
-            written = write_tally(target, content, summary, None if known_users is None else known_users.digests())
+            written = write_tally(
+                target,
+                contents,
+                summary,
+                rejected_in_groups([rejected_by_group, *([] if old is None else [old.summary.rejected_by_group()])]),
+                None if known_users is None else known_users.digests(),
+            )
     warn_caller(plan.notes)
     return Tally(target, replace(written, skipped=plan.skipped, notes=plan.notes))
 
@@ -290,13 +327,15 @@ def merge(
         parts = [read_tally(name) for name in names]
         digests = check_disjoint(parts, complete=users_complete, equal_files=equal_files)
         with Scratch(memory) as scratch:
-            counter = RowCounter(parts[0].study, scratch, Rejects(), users=False)
+            groups = GroupCounters(parts[0].study, scratch, Rejects(), parts[0].summary.by, users=False)
             for place, tally in enumerate(parts):
                 yield Progress(place, len(parts), f"reading {tally.path}")
-                add_tally(counter, tally)
-            content = Content(counter)
+                add_groups(groups, tally)
+            contents = groups.contents()
             yield Progress(0, 0, "writing")
-            written = write_tally(target, content, added([tally.summary for tally in parts]), digests)
+            summaries = [tally.summary for tally in parts]
+            rejected = rejected_in_groups([summary.rejected_by_group() for summary in summaries])
+            written = write_tally(target, contents, added(summaries), rejected, digests)
     notes = _merge_notes(parts)
     warn_caller(notes)
     return Tally(target, replace(written, notes=notes))

@@ -33,7 +33,7 @@ from hubbub.intake.sources.parquet_arrow import ParquetSource
 from hubbub.intake.sources.source_lookup import sources_of
 from hubbub.intake.study import Study
 from hubbub.intake.tallies.tally import read_tally
-from hubbub.intake.tallies.tally_reading import add_groups
+from hubbub.intake.tallies.tally_reading import add_row_groups
 from hubbub.reports import Reports
 from hubbub.reports.privacy_accounting import Spent
 
@@ -117,13 +117,13 @@ def merge_bucket(study: Study, sources: Sequence[tuple[str, str]], memory: str, 
     return replace(merged, rejects=tuple(rejects.kept))
 
 
-def read_tally_part(path: str, state: tuple[int, ...], groups: range, memory: str) -> PartResult:
+def read_tally_part(path: str, state: tuple[int, ...], row_groups: range, memory: str) -> PartResult:
     """Read some row groups of a tally."""
     ParquetSource(Path(path)).check_state(state)
     tally = read_tally(path)
     with Scratch(memory) as scratch:
         counter = RowCounter(tally.study, scratch, Rejects(), users=False)
-        _, outputs = add_groups(counter, tally, groups)
+        _, outputs = add_row_groups(counter, tally, row_groups)
         return _with_reports(PartResult(outputs), counter)
 
 

@@ -56,6 +56,7 @@ class ReadPlan:
     sources: Sequence[Source]
     columns: Sequence[list[str]]  # that are read, for each source
     users: bool  # do rows say who sent them?
+    by: tuple[str, ...] = ()  # the columns to group by
     notes: tuple[str, ...] = ()  # what was not used, and what cannot be checked
     skipped: tuple[str, ...] = ()  # sources that the tally holds already
     memory: str = DEFAULT_MEMORY
@@ -95,7 +96,7 @@ def plan_reading(
     source: object,
     study: Study,
     *,
-    by: str | None = None,
+    by: tuple[str, ...] = (),
     target: Path | None = None,
     old: Tally | None = None,
     allow_rejects: object = 0,
@@ -106,8 +107,8 @@ def plan_reading(
 ) -> ReadPlan:
     """Return the plan of a run over reports; all headers are looked at before anything is counted.
 
-    `by` is the column of groups, `target` the tally to be written, and `old` the tally that is there already: sources
-    that it holds are skipped.
+    `by` are the columns to group by, `target` is the tally to be written, and `old` the one that is there already: what
+    it holds is skipped.
     """
     allowed = Allowance.of(allow_rejects)
     check_memory(memory)
@@ -132,7 +133,7 @@ def plan_reading(
         *limit_notes(study, users=users),
     )
     always = rejects is not None or target is None
-    return ReadPlan(study, sources, wanted, users, notes, skipped, memory, allowed, listed, always)
+    return ReadPlan(study, sources, wanted, users, by, notes, skipped, memory, allowed, listed, always)
 
 
 def source_name(source: Source) -> str:

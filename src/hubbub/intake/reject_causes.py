@@ -80,6 +80,7 @@ SOURCES = {
     "unknown-version": "the tally was written by a newer version of hubbub",
     "damaged-tally": "the content of the tally does not match its description",
     "other-study": "the tally belongs to another study",
+    "other-groups": "the tally is divided into other groups, or into none",
     "other-stamp": "the reports are stamped with another study",
     "locked": "another process is writing this file",
     "users-unknown": "the tally does not record which users were counted",

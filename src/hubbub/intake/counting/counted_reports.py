@@ -37,20 +37,25 @@ class Content:
         for number, items, codes in encoder.codes_of(sent):
             self.singles.append(Singles.build(encoder.mechanisms[number], codes, patterns.singles[items]))
         self.joint = _joint(encoder, list(patterns.patterns()), packed_items)
-        self._taken = sum(block.users for block in self.singles)  # outputs, one by one
+        self.taken = sum(block.users for block in self.singles)  # outputs, one by one; packed ones as they are read
         if self.joint is not None:
-            self._taken += int(self.joint.repeats.sum(axis=1) @ self.joint.counts)
+            self.taken += int(self.joint.repeats.sum(axis=1) @ self.joint.counts)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The reports that are merged, without the packed ones."""
+        return [*self.singles, *([] if self.joint is None else [self.joint])]
 
     def _check_conserved(self) -> None:
         """Refuse to go on if rows were lost or invented: those taken and those rejected are all that were counted."""
         counter = self._counter
         expected = counter.rows - counter.rejects.rows + counter.tallied
-        if self._taken != expected:
+        if self.taken != expected:
             raise refusal(
                 "rows-lost",
                 "rows were lost on the way",
                 where="merging users",
-                got=f"{self._taken:,} outputs taken",
+                got=f"{self.taken:,} outputs taken",
                 expected=f"{expected:,}: {counter.rows:,} rows counted, {counter.rejects.rows:,} of them rejected",
                 remedy="report this as a bug, with the file if you can",
             )
@@ -62,7 +67,7 @@ class Content:
         """
         encoder = self._counter.encoder
         for number, codes, users in self._counter.singles.merged():
-            self._taken += int(users.sum())
+            self.taken += int(users.sum())
             yield encoder.labels[number], encoder.mechanisms[number], codes, users
         self._check_conserved()
 
@@ -78,7 +83,7 @@ class Content:
         parts: dict[Mechanism, list[tuple[Codes, Positions]]] = {}
         for _, mechanism, codes, users in self.packed():
             parts.setdefault(mechanism, []).append((codes, users))
-        blocks: list[Block] = [*self.singles, *([] if self.joint is None else [self.joint])]
+        blocks = self.blocks
         for mechanism, pieces in parts.items():
             codes = pieces[0][0] if len(pieces) == 1 else np.concatenate([part for part, _ in pieces])
             counts = np.concatenate([count for _, count in pieces])

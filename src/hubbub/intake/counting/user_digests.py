@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import IntakeError, shorten
+from hubbub.intake.group_names import Group
 from hubbub.intake.reject_causes import refusal
 
 if TYPE_CHECKING:
@@ -73,6 +75,22 @@ class UserDigests:
         new = np.frombuffer(b"".join(self._new), dtype=f"V{DIGEST_BYTES}")
         everyone = np.concatenate([self._known, new])
         return everyone[np.argsort(everyone.view(f"S{DIGEST_BYTES}"), kind="stable")] if everyone.size else everyone
+
+
+class DigestsByGroup:
+    """The users that a tally remembers, each group by itself: a user of two groups is one in each."""
+
+    def __init__(self, key: bytes, known: Mapping[Group, NDArray[np.void]] | None = None) -> None:
+        self._key = key
+        self._groups = {group: UserDigests(key, digests) for group, digests in (known or {}).items()}
+
+    def of(self, group: Group) -> UserDigests:
+        """Return the users of a group."""
+        return self._groups.setdefault(group, UserDigests(self._key))
+
+    def digests(self) -> dict[Group, NDArray[np.void]]:
+        """Return the digests of all users of each group, in order."""
+        return {group: users.digests() for group, users in self._groups.items()}
 
 
 def other_key(where: str, expected: str, got: str) -> IntakeError:

@@ -7,7 +7,7 @@ of ours is refused, because a column read as something else would change what it
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -96,7 +96,7 @@ class ColumnNames:
 OWN_NAMES = ColumnNames()
 
 
-def wanted_columns(source: Source, study: Study, by: str | None = None) -> list[str]:
+def wanted_columns(source: Source, study: Study, by: Sequence[str] = ()) -> list[str]:
     """Return the columns of a source that are read, by their names in the source.
 
     A source is refused if a column is missing, is there twice, or has a meaning that would be ignored.
@@ -104,16 +104,17 @@ def wanted_columns(source: Source, study: Study, by: str | None = None) -> list[
     names, columns = source.header(), source.columns
     if not names:
         raise no_reports(source.name, "an empty file")
-    if by is not None and by in ROLES and columns.name_of(by) != by:
-        raise SettingError(
-            "a column's name has two meanings",
-            where=f"--by {by}, --{by}-column {columns.name_of(by)}",
-            got=f"{by} for the groups, and another column in its place",
-            expected=f"groups by a column that is not called {by}",
-            remedy="rename the column",
-        )
+    for group in by:
+        if group in ROLES and columns.name_of(group) != group:
+            raise SettingError(
+                "a column's name has two meanings",
+                where=f"--by {group}, --{group}-column {columns.name_of(group)}",
+                got=f"{group} for the groups, and another column in its place",
+                expected=f"groups by a column that is not called {group}",
+                remedy="rename the column",
+            )
     chosen = [name for role in REPORT_ROLES if columns.is_chosen(role) for name in (role, columns.name_of(role))]
-    others = [name for name in names if name not in (*chosen, by)]
+    others = [name for name in names if name not in (*chosen, *by)]
     refuse_near_names(source, others, {near: role for near, role in NEAR_NAMES.items() if not columns.is_chosen(role)})
     wanted = [columns.name_of("output")]
     mechanism, user = columns.name_of("mechanism"), columns.name_of("user")
@@ -131,8 +132,7 @@ def wanted_columns(source: Source, study: Study, by: str | None = None) -> list[
         )
     if user in names or columns.is_chosen("user"):
         wanted.append(user)
-    if by is not None and by not in wanted:
-        wanted.append(by)
+    wanted += [group for group in by if group not in wanted]
     check_columns(source, names, wanted)
     _refuse_weights(source, unused_columns(source, wanted))
     return wanted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import IntakeError, SettingError, shorten
 from hubbub.core.text import plural
-from hubbub.intake.counting.user_digests import DIGEST_BYTES, UserDigests, other_key
+from hubbub.intake.counting.user_digests import DIGEST_BYTES, DigestsByGroup, UserDigests, other_key
+from hubbub.intake.group_names import Group
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Source
 from hubbub.intake.sources.file_source import FileSource, file_digest
@@ -85,7 +86,7 @@ def _has_same_path(source: FileSource, counted: CountedSource) -> bool:
     return source.name == counted.name if counted.place is None else source.path_digest == counted.place
 
 
-def load_known_users(old: Tally | None, users: bool, *, key: bytes | None, complete: bool) -> UserDigests | None:
+def load_known_users(old: Tally | None, users: bool, *, key: bytes | None, complete: bool) -> DigestsByGroup | None:
     """Return the known users when rows are added to a tally; refuse rows if nobody can say whether users are known.
 
     `users` says that the new rows name their users, `complete` that none of them is in the tally.
@@ -99,7 +100,7 @@ def load_known_users(old: Tally | None, users: bool, *, key: bytes | None, compl
             remedy="leave the key out, or add the column",
         )
     if old is None or old.users == 0:
-        return None if key is None else UserDigests(key)
+        return None if key is None else DigestsByGroup(key)
     if old.summary.key is not None:
         if key is None:
             got = "the tally keeps digests of its users"
@@ -108,7 +109,7 @@ def load_known_users(old: Tally | None, users: bool, *, key: bytes | None, compl
             raise _users_unknown(old, f"{got}, and the key is missing", "pass --users-key FILE")
         if UserDigests.sign(key) != old.summary.key:
             raise other_key(str(old.path), old.summary.key, UserDigests.sign(key))
-        return UserDigests(key, digests_of(old))
+        return DigestsByGroup(key, digests_of(old))
     if key is not None:
         got = "the tally was made without a key, and does not record its users"
         raise _users_unknown(old, got, f"leave the key out and {USERS_COMPLETE}")
@@ -140,8 +141,22 @@ def other_study(old: Tally, study: Study) -> IntakeError:
     )
 
 
-def check_disjoint(tallies: Sequence[Tally], *, complete: bool, equal_files: str | None) -> NDArray[np.void] | None:
-    """Refuse tallies that cannot be added up; return the digests of all users, where all keep them.
+def other_groups(tally: Tally, by: Sequence[str]) -> IntakeError:
+    """Return the error for a tally that is divided by other columns."""
+    return refusal(
+        "other-groups",
+        "the tally is divided into other groups",
+        where=str(tally.path),
+        got=f"groups by {', '.join(tally.summary.by)}" if tally.summary.by else "no groups",
+        expected=f"groups by {', '.join(by)}" if by else "no groups",
+        remedy="collect with the same --by, in the same order, into each of the tallies",
+    )
+
+
+def check_disjoint(
+    tallies: Sequence[Tally], *, complete: bool, equal_files: str | None
+) -> dict[Group, NDArray[np.void]] | None:
+    """Refuse tallies that cannot be added up; return the digests of each group's users, where all keep them.
 
     Files with the same bytes are in doubt if they lay in different places and rows do not say who sent them, and so are
     equal tallies of tables in memory: ``equal_files="count"`` says that different people sent the same.
@@ -168,6 +183,8 @@ def check_disjoint(tallies: Sequence[Tally], *, complete: bool, equal_files: str
     for tally in tallies:
         if tally.study.fingerprint != first.study.fingerprint:
             raise other_study(tally, first.study)
+        if tally.summary.by != first.summary.by:
+            raise other_groups(tally, first.summary.by)
     for place, tally in enumerate(tallies):
         for twin in tallies[:place]:
             _refuse_shared(twin, tally, equal_files)
@@ -179,8 +196,12 @@ def check_disjoint(tallies: Sequence[Tally], *, complete: bool, equal_files: str
     if len(keys) > 1:
         got = "the tallies do not keep their users' digests under one key"
         raise _users_unknown(tallies[-1], got, "collect each again with the same --users-key FILE")
-    digests = np.sort(np.concatenate([digests_of(tally) for tally in tallies]).view(f"S{DIGEST_BYTES}"))
-    twice = int(np.count_nonzero(digests[1:] == digests[:-1]))
+    parts: dict[Group, list[NDArray[np.void]]] = {}
+    for tally in tallies:
+        for group, digests in digests_of(tally).items():
+            parts.setdefault(group, []).append(digests)
+    everybody = {group: np.sort(np.concatenate(own).view(f"S{DIGEST_BYTES}")) for group, own in parts.items()}
+    twice = sum(int(np.count_nonzero(digests[1:] == digests[:-1])) for digests in everybody.values())
     if twice:
         raise refusal(
             "counted-twice",
@@ -190,7 +211,7 @@ def check_disjoint(tallies: Sequence[Tally], *, complete: bool, equal_files: str
             expected="all rows of a user in one tally",
             remedy="collect the files of both in one run",
         )
-    return digests.view(f"V{DIGEST_BYTES}")
+    return {group: digests.view(f"V{DIGEST_BYTES}") for group, digests in everybody.items()}
 
 
 def _refuse_shared(twin: Tally, tally: Tally, equal_files: str | None) -> None:
@@ -242,3 +263,12 @@ def added(summaries: Sequence[Summary]) -> Summary:
         spent={},
         named=any(summary.named for summary in summaries),
     )
+
+
+def rejected_in_groups(parts: Sequence[Mapping[Group, Mapping[str, int]]]) -> dict[Group, dict[str, int]]:
+    """Return the rejected rows of each group, by cause, added up."""
+    total: dict[Group, Counter[str]] = {}
+    for part in parts:
+        for group, rejected in part.items():
+            total.setdefault(group, Counter()).update(rejected)
+    return {group: dict(rejected) for group, rejected in total.items()}

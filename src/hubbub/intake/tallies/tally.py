@@ -26,7 +26,7 @@ again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +37,7 @@ import numpy as np
 
 from hubbub.core.arrow import pa, parquet, pc
 from hubbub.core.errors import HubbubError, IntakeError, SettingError, shorten
+from hubbub.intake.group_names import group_titles
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.intake.sources.file_source import check_file
@@ -96,6 +97,40 @@ class Tally:
         from hubbub.intake.tallies.tally_reading import reports_of
 
         return reports_of(self)
+
+    def groups(self, *by: str) -> dict[str, Reports]:
+        """Return the reports of each group, in memory.
+
+        Parameters
+        ----------
+        *by : str
+            Some of the columns that the tally was collected by; all of them if none is named.
+
+        Returns
+        -------
+        dict
+            From names of groups to their reports, as `compare_groups` takes them.
+        """
+        from hubbub.intake.tallies.tally_reading import grouped_reports
+
+        columns = by or self.summary.by
+        self.check_divided(columns, "tally.groups")
+        reports = grouped_reports(self, columns)
+        titles = group_titles(reports)
+        return {titles[group]: own for group, own in reports.items()}
+
+    def check_divided(self, by: Sequence[str], where: str) -> None:
+        """Refuse columns by which the tally is not divided."""
+        divided = ", ".join(self.summary.by)
+        for column in by or ("",):
+            if column not in self.summary.by:
+                raise SettingError(
+                    "the tally is not divided by this column" if column else "the tally has no groups",
+                    where=f"{self.path}, {where}",
+                    got=column or "nothing to group by",
+                    expected=f"columns that it was collected by: {divided}" if divided else "a tally with groups",
+                    remedy="collect again with the groups: hubbub collect STUDY SOURCE... --by COLUMN -o TALLY",
+                )
 
 
 def schema() -> Any:

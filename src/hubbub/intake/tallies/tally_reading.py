@@ -6,9 +6,9 @@ format is a `DamageError`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,12 @@ from hubbub.core.arrow import pa, pc
 from hubbub.core.errors import HubbubError, OutputError
 from hubbub.intake.counting.counted_reports import MAX_OUTPUTS_PER_USER, Content
 from hubbub.intake.counting.external_sort import DEFAULT_MEMORY, Scratch
+from hubbub.intake.counting.group_counters import GroupCounters
 from hubbub.intake.counting.packed_singles import content_of
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
 from hubbub.intake.counting.user_digests import DIGEST_BYTES
+from hubbub.intake.group_names import EVERYBODY, Group, group_order
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.intake.sources.packed_columns import from_bytes, is_packed, to_bytes, width
@@ -39,12 +41,51 @@ EMPTY = {"single": ("pattern",), "joint": (), "person": ("pattern", "mechanism",
 MAX_JOINT_OUTPUTS = 1 << 31  # of all joint patterns, each once: more do not fit in memory
 
 
+class Section(NamedTuple):
+    """Rows of a tally that belong together: all of them, or those of one group."""
+
+    group: Group
+    row_groups: range | None  # None: all, of a tally that does not say how many there are
+    users: int
+    outputs: int
+
+
+def sections_of(tally: Tally) -> list[Section]:
+    """Return the groups of a tally, or the one section that everybody is in."""
+    summary = tally.summary
+    if not summary.by:
+        return [Section(EVERYBODY, None, tally.users, _outputs(tally))]
+    ends = np.cumsum([group.row_groups for group in summary.groups]).tolist()
+    return [
+        Section(group.entries, range(end - group.row_groups, end), group.users, group.outputs)
+        for group, end in zip(summary.groups, ends, strict=True)
+    ]
+
+
 def reports_of(tally: Tally, memory: str = DEFAULT_MEMORY) -> Reports:
-    """Return all reports of a tally."""
-    with Scratch(memory) as scratch, _in_memory(tally):
-        counter = RowCounter(tally.study, scratch, Rejects(), users=False)
-        add_tally(counter, tally)
-        return Content(counter).reports(str(tally.path))
+    """Return all reports of a tally, of all groups together."""
+    return grouped_reports(tally, (), memory)[EVERYBODY]
+
+
+def grouped_reports(tally: Tally, by: Sequence[str], memory: str = DEFAULT_MEMORY) -> dict[Group, Reports]:
+    """Return the reports of each group by some of the columns that a tally is divided by."""
+    reports: dict[Group, Reports] = {}
+    for group, sections in sections_by(tally, by).items():
+        with Scratch(memory) as scratch, _in_memory(tally):
+            counter = RowCounter(tally.study, scratch, Rejects(), users=False)
+            for section in sections:
+                add_section(counter, tally, section)
+            reports[group] = Content(counter).reports(str(tally.path))
+    return reports
+
+
+def sections_by(tally: Tally, by: Sequence[str]) -> dict[Group, list[Section]]:
+    """Return the sections of each group by some of the columns that a tally is divided by."""
+    places = [tally.summary.by.index(column) for column in by]
+    sections: dict[Group, list[Section]] = {}
+    for section in sections_of(tally):
+        sections.setdefault(tuple(section.group[place] for place in places), []).append(section)
+    return {group: sections[group] for group in sorted(sections, key=group_order)}
 
 
 @contextmanager
@@ -64,34 +105,53 @@ def _in_memory(tally: Tally) -> Iterator[None]:
 
 
 def add_tally(counter: RowCounter, tally: Tally) -> None:
-    """Add what a tally counted, and check that this is all that it says it counted."""
-    with _in_memory(tally):
-        check_whole(tally, *add_groups(counter, tally))
+    """Add what a tally counted, in all groups, and check that this is all that it says it counted."""
+    for section in sections_of(tally):
+        add_section(counter, tally, section)
 
 
-def check_whole(tally: Tally, users: int, outputs: int) -> None:
-    """Refuse a tally whose rows do not add up to what it says: users, and their outputs."""
-    expected = _outputs(tally)
-    if (users, outputs) != (tally.users, expected):
-        raise damaged(
-            str(tally.path),
-            f"{users:,} users and {outputs:,} outputs in its rows, {tally.users:,} and {expected:,} in its description",
-        )
+def add_groups(groups: GroupCounters, tally: Tally) -> None:
+    """Add what a tally counted, each group to its own counter."""
+    for section in sections_of(tally):
+        add_section(groups.counter(section.group, str(tally.path)), tally, section)
 
 
-def add_groups(counter: RowCounter, tally: Tally, groups: range | None = None) -> tuple[int, int]:
-    """Add some row groups of a tally (None: all); return how many users and outputs they hold."""
-    adder, digests = _TallyAdder(counter, _outputs(tally)), 0
-    with naming_damage(str(tally.path)):
-        for kind, rows in row_parts(tally, groups):
+def add_section(counter: RowCounter, tally: Tally, section: Section) -> None:
+    """Add what a section of a tally counted, and check that this is all that it should hold."""
+    adder, digests = _TallyAdder(counter, section.outputs), 0
+    with _in_memory(tally), naming_damage(str(tally.path)):
+        for kind, rows in row_parts(tally, section.row_groups):
             if kind == "person":
                 digests += rows.num_rows
             else:
                 adder.add(kind, rows)
-        if groups is None:
-            adder.check_order()
-            expected = 0 if tally.summary.key is None else tally.users
-            refuse_if(digests != expected, f"{digests:,} digests of {tally.users:,} users")
+        adder.check_order()
+        expected = 0 if tally.summary.key is None else section.users
+        refuse_if(digests != expected, f"{digests:,} digests of {section.users:,} users")
+    _check_whole(tally, section, adder.users, adder.outputs)
+
+
+def check_whole(tally: Tally, users: int, outputs: int) -> None:
+    """Refuse a tally whose rows do not add up to what it says: users, and their outputs."""
+    _check_whole(tally, Section(EVERYBODY, None, tally.users, _outputs(tally)), users, outputs)
+
+
+def _check_whole(tally: Tally, section: Section, users: int, outputs: int) -> None:
+    if (users, outputs) != (section.users, section.outputs):
+        raise damaged(
+            str(tally.path),
+            f"{users:,} users and {outputs:,} outputs in its rows, {section.users:,} and {section.outputs:,} in its "
+            "description",
+        )
+
+
+def add_row_groups(counter: RowCounter, tally: Tally, row_groups: range) -> tuple[int, int]:
+    """Add some row groups of a tally, one of `parts_of`; return how many users and outputs they hold."""
+    adder = _TallyAdder(counter, _outputs(tally))
+    with naming_damage(str(tally.path)):
+        for kind, rows in row_parts(tally, row_groups):
+            if kind != "person":
+                adder.add(kind, rows)
     return adder.users, adder.outputs
 
 
@@ -102,12 +162,17 @@ def _outputs(tally: Tally) -> int:
 
 def parts_of(tally: Tally) -> list[range]:
     """Return the row groups of a tally in parts that can be read apart: a joint pattern is in one of them."""
+    parts: list[range] = []
     with explaining_damage(str(tally.path)), open_parquet(tally.path) as file:
-        count, apart = file.num_row_groups, 0
-        while apart < count and _only_singles(file, apart):
-            apart += 1
-        rest = [range(apart, count)] if apart < count else []
-        return [*(range(group, group + 1) for group in range(apart)), *rest]
+        for section in sections_of(tally):
+            own = range(file.num_row_groups) if section.row_groups is None else section.row_groups
+            refuse_if(own.stop > file.num_row_groups, "groups without rows")
+            apart = own.start
+            while apart < own.stop and _only_singles(file, apart):
+                parts.append(range(apart, apart + 1))
+                apart += 1
+            parts += [range(apart, own.stop)] if apart < own.stop else []
+    return parts
 
 
 def _only_singles(file: Any, group: int) -> bool:
@@ -129,36 +194,39 @@ def add_reports(counter: RowCounter, reports: Reports) -> None:
             counter.add_patterns(np.repeat(items[entries.indices], entries.data), lengths, block.counts)
 
 
-def digests_of(tally: Tally) -> NDArray[np.void]:
-    """Return the digests of the users that a tally remembers."""
-    joined = b"".join(
-        packed_content(rows, DIGEST_BYTES).tobytes() for kind, rows in row_parts(tally) if kind == "person"
-    )
-    if len(joined) != DIGEST_BYTES * tally.users:
-        raise damaged(str(tally.path), f"{len(joined) // DIGEST_BYTES:,} digests of {tally.users:,} users")
-    return np.frombuffer(joined, dtype=f"V{DIGEST_BYTES}")
+def digests_of(tally: Tally) -> dict[Group, NDArray[np.void]]:
+    """Return the digests of the users that a tally remembers, of each group by itself."""
+    digests = {}
+    for section in sections_of(tally):
+        parts = row_parts(tally, section.row_groups)
+        joined = b"".join(packed_content(rows, DIGEST_BYTES).tobytes() for kind, rows in parts if kind == "person")
+        if len(joined) != DIGEST_BYTES * section.users:
+            raise damaged(str(tally.path), f"{len(joined) // DIGEST_BYTES:,} digests of {section.users:,} users")
+        digests[section.group] = np.frombuffer(joined, dtype=f"V{DIGEST_BYTES}")
+    return digests
 
 
-def row_parts(tally: Tally, groups: range | None = None) -> Iterator[tuple[str, pa.Table]]:
+def row_parts(tally: Tally, row_groups: range | None = None) -> Iterator[tuple[str, pa.Table]]:
     """Yield rows of one kind, whole patterns at a time, of some row groups (None: all)."""
     with explaining_damage(str(tally.path)), open_parquet(tally.path, read_dictionary=["kind", "mechanism"]) as file:
         order = _RowOrder()
-        for rows in _tables(file, tally, groups):
+        for rows in _tables(file, tally, row_groups):
             yield from order.split(rows)
         yield from order.rest()
+        ends = [file.num_row_groups if own.row_groups is None else own.row_groups.stop for own in sections_of(tally)]
         refuse_if(
-            order.reached > 0 and groups is not None and groups.stop < file.num_row_groups,
+            order.reached > 0 and row_groups is not None and row_groups.stop not in ends,
             "joint patterns or digests of users among single outputs",
         )
 
 
-def _tables(file: Any, tally: Tally, groups: range | None) -> Iterator[pa.Table]:
+def _tables(file: Any, tally: Tally, row_groups: range | None) -> Iterator[pa.Table]:
     """Yield the rows of some row groups, the last ones of each group after it was compared with its digest."""
     digests = tally.summary.row_groups
     count = file.num_row_groups
     if digests is not None and len(digests) != count:
         raise _changed(file, tally, f"{count:,} row groups, {len(digests):,} in its description")
-    for group in range(count) if groups is None else groups:
+    for group in range(count) if row_groups is None else row_groups:
         digest = None if digests is None else RowsDigest(len(file.schema_arrow.names))
         waiting: pa.Table | None = None
         for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -17,11 +18,12 @@ import numpy as np
 
 from hubbub.client import digest_of
 from hubbub.core.errors import HubbubError, IntakeError, StudyError, shorten
+from hubbub.intake.group_names import Group, group_order
 from hubbub.intake.reject_causes import ROWS, refusal
 from hubbub.intake.study import Study, parse_study
 from hubbub.reports.privacy_accounting import Spent
 
-VERSION = 1
+VERSION, GROUPS_VERSION = 1, 2  # of a tally as a whole, and of one that is divided into groups
 FORMAT = "hubbub tally"
 MAX_COUNT = 2**53  # of users and rows: up to here sums are exact
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -40,6 +42,17 @@ class CountedSource:
 
 
 @dataclass(frozen=True)
+class CountedGroup:
+    """One group of a tally: its users, the outputs that they sent, its rejected rows, and its place in the file."""
+
+    entries: Group
+    users: int
+    outputs: int
+    rejected: Mapping[str, int]
+    row_groups: int  # of the file that are its own, after those of the groups before
+
+
+@dataclass(frozen=True)
 class Summary:
     """What a tally says about itself."""
 
@@ -51,15 +64,21 @@ class Summary:
     spent: Mapping[Spent, int]
     named: bool = False  # did rows say who sent them?
     key: str | None = None  # the sign of the key of users' digests, where these are kept
+    by: tuple[str, ...] = ()  # the columns by which the tally is divided into groups
+    groups: tuple[CountedGroup, ...] = ()
     skipped: tuple[str, ...] = field(default=(), compare=False)  # sources left out of a run: they were counted before
     notes: tuple[str, ...] = field(default=(), compare=False)  # of a run: columns not used, and the like
     row_groups: tuple[str, ...] | None = field(default=None, compare=False)  # digests of the rows; None: not kept
 
+    def rejected_by_group(self) -> dict[Group, Mapping[str, int]]:
+        """Return how many rows of each group were rejected, by cause."""
+        return {group.entries: group.rejected for group in self.groups}
+
     def document(self) -> dict[str, Any]:
         """Return the JSON document, in a fixed order, with a digest of itself at the end."""
-        document = {
+        document: dict[str, Any] = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": GROUPS_VERSION if self.by else VERSION,
             "fingerprint": self.study.fingerprint,
             "name": self.study.name,
             "study": json.loads(self.study.canonical),
@@ -77,6 +96,18 @@ class Summary:
             "named": self.named,
             "key": self.key,
         }
+        if self.by:
+            document["by"] = list(self.by)
+            document["groups"] = [
+                {
+                    "entries": list(group.entries),
+                    "users": group.users,
+                    "outputs": group.outputs,
+                    "rejected": dict(sorted(group.rejected.items())),
+                    "row_groups": group.row_groups,
+                }
+                for group in self.groups
+            ]
         if self.row_groups is not None:
             document["row_groups"] = list(self.row_groups)
             document["digest"] = digest_of(document)
@@ -160,6 +191,10 @@ def _are_digests(value: Any) -> bool:
     return type(value) is list and bool(value) and all(type(text) is str and SHA256.fullmatch(text) for text in value)
 
 
+def _are_names(value: Any) -> bool:
+    return type(value) is list and bool(value) and all(type(text) is str and text for text in value)
+
+
 Shape = dict[str, Callable[[Any], bool]]  # the entries of an object, and what each must be
 HEAD: Shape = {"format": lambda value: value == FORMAT, "version": _is(int)}
 BODY: Shape = {
@@ -176,6 +211,14 @@ BODY: Shape = {
 }
 SOURCE: Shape = {"name": _is(str), "sha256": _is(str, type(None)), "rows": _is_count}
 PLACE: Shape = {"place": _is(str, type(None))}  # of a source; older tallies do not record it
+GROUPS: Shape = {"by": _are_names, "groups": _is(list)}
+GROUP: Shape = {
+    "entries": _are_names,
+    "users": _is_count,
+    "outputs": _is_count,
+    "rejected": _is(dict),
+    "row_groups": _is_count,
+}
 SPENT: Shape = {"plain": _is_epsilon, "per_unit": _is_epsilon, "users": _is_count}
 
 
@@ -184,19 +227,23 @@ def read_summary(text: bytes, where: str) -> Summary:
     try:
         document = _document(text)
         _check(document, HEAD)
-        if document["version"] != VERSION:
+        if document["version"] not in (VERSION, GROUPS_VERSION):
             raise refusal(
                 "unknown-version",
                 "unsupported version of the tally",
                 where=where,
                 got=f"version {shorten(document['version'])}",
-                expected=f"version {VERSION}",
+                expected=f"version {VERSION} or {GROUPS_VERSION}",
                 remedy="use a newer hubbub",
             )
         digested = "digest" in document or "row_groups" in document  # older tallies have neither of the two
         if digested:
             _check_digest(document, where)
         _check(document, BODY)
+        is_divided = document["version"] == GROUPS_VERSION
+        if is_divided:
+            refuse_if(not digested, "groups without digests of their rows")
+            _check(document, GROUPS)
         summary = Summary(
             _study(document, where),
             document["users"],
@@ -206,6 +253,8 @@ def read_summary(text: bytes, where: str) -> Summary:
             _spent(document["spent"]),
             document["named"],
             document["key"],
+            tuple(document["by"]) if is_divided else (),
+            tuple(map(_group, document["groups"])) if is_divided else (),
             row_groups=tuple(document["row_groups"]) if digested else None,
         )
         _check_sums(summary)
@@ -281,6 +330,12 @@ def _source(entry: Any) -> CountedSource:
     return CountedSource(entry["name"], entry["sha256"], entry["rows"], entry.get("place"))
 
 
+def _group(entry: Any) -> CountedGroup:
+    _check(entry, GROUP, "a group")
+    rejected = _rejected(entry["rejected"])
+    return CountedGroup(tuple(entry["entries"]), entry["users"], entry["outputs"], rejected, entry["row_groups"])
+
+
 def _spent(entries: list[Any]) -> dict[Spent, int]:
     users: dict[Spent, int] = {}
     for entry in entries:
@@ -298,3 +353,23 @@ def _check_sums(summary: Summary) -> None:
     spenders = sum(summary.spent.values())
     refuse_if(summary.users != spenders, "users who spent something that do not add up to all users")
     refuse_if(not 1 <= summary.users <= taken, "more users than rows, or none")
+    if summary.by:
+        _check_groups(summary, taken)
+
+
+def _check_groups(summary: Summary, taken: int) -> None:
+    """Refuse groups that do not add up to the whole tally, or that are not in order."""
+    groups = summary.groups
+    names = [group.entries for group in groups]
+    refuse_if(len(set(summary.by)) != len(summary.by), "groups by one column twice")
+    refuse_if(any(len(entries) != len(summary.by) for entries in names), "a group with other columns than the tally")
+    refuse_if(len(set(names)) != len(names) or names != sorted(names, key=group_order), "groups that are not in order")
+    refuse_if(any(not 1 <= group.users <= group.outputs for group in groups), "a group without users")
+    refuse_if(any(group.row_groups < 1 for group in groups), "a group without rows")
+    refuse_if(sum(group.users for group in groups) != summary.users, "groups whose users do not add up")
+    refuse_if(sum(group.outputs for group in groups) != taken, "groups whose outputs do not add up")
+    refuse_if(sum(group.row_groups for group in groups) != len(summary.row_groups or ()), "groups without rows")
+    rejected: Counter[str] = Counter()
+    for group in groups:
+        rejected.update(group.rejected)
+    refuse_if(any(rows > summary.rejected.get(code, 0) for code, rows in rejected.items()), "groups with more rejects")

@@ -17,39 +17,57 @@ from hubbub.core.arrow import pa, parquet
 from hubbub.core.files import KeptOpen, atomic_write
 from hubbub.intake.counting.counted_reports import Content, spent_by
 from hubbub.intake.counting.packed_singles import binary_array
+from hubbub.intake.group_names import Group, group_order
 from hubbub.intake.sources.packed_columns import is_packed, to_bytes
 from hubbub.intake.tallies.tally import KEY, digest_of_rows, schema
-from hubbub.intake.tallies.tally_summary import Summary
+from hubbub.intake.tallies.tally_summary import CountedGroup, Summary
 from hubbub.mechanisms import Mechanism
 from hubbub.reports import Joint, Singles
+from hubbub.reports.privacy_accounting import Spent
 from hubbub.reports.validation import no_reports
 
 ROW_GROUP_ROWS = 1 << 20
 
 
-def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray[np.void] | None = None) -> Summary:
-    """Write a tally; return its summary with the users and what they spent."""
+def write_tally(
+    path: Path,
+    contents: Mapping[Group, Content],
+    summary: Summary,
+    rejected: Mapping[Group, Mapping[str, int]],
+    digests: Mapping[Group, NDArray[np.void]] | None = None,
+) -> Summary:
+    """Write a tally, one group after the other; return its summary with the users and what they spent.
+
+    `rejected` are the rejected rows of each group, and `digests` those of users, where the tally remembers them.
+    """
+    spent: Counter[Spent] = Counter()
+    groups: list[CountedGroup] = []
+    row_groups: list[str] = []
     with atomic_write(path) as file:
-        packed: Counter[str] = Counter()
         options = {
             "compression": "zstd",
             "use_dictionary": ["kind", "mechanism", "output"],
             "write_page_checksum": True,
         }
-        row_groups: list[str] = []
         with parquet.ParquetWriter(KeptOpen(file), schema(), **options) as writer:
-            for rows in _row_groups(_tables(content, packed, digests)):
-                group = rows.unify_dictionaries().combine_chunks()
-                writer.write_table(group, row_group_size=ROW_GROUP_ROWS)
-                row_groups.append(digest_of_rows(group))
-            blocks = [*content.singles, *([] if content.joint is None else [content.joint])]
-            users = sum(block.users for block in blocks) + sum(packed.values())
-            if users == 0:
+            for group in sorted(contents, key=group_order):
+                content, packed, before = contents[group], Counter[str](), len(row_groups)
+                for rows in _row_groups(_tables(content, packed, None if digests is None else digests.get(group))):
+                    table = rows.unify_dictionaries().combine_chunks()
+                    writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+                    row_groups.append(digest_of_rows(table))
+                if len(row_groups) > before:  # else all of its rows were rejected
+                    own = spent_by(content.study, content.blocks, packed)
+                    spent.update(own)
+                    users, lines = sum(own.values()), len(row_groups) - before
+                    groups.append(CountedGroup(group, users, content.taken, rejected.get(group, {}), lines))
+            if not groups:
                 raise no_reports(str(path), "no row that could be counted")
             summary = replace(
                 summary,
-                users=users,
-                spent=spent_by(content.study, blocks, packed),
+                users=sum(group.users for group in groups),
+                spent=dict(spent),
+                groups=tuple(groups) if summary.by else (),
                 row_groups=tuple(row_groups),
             )
             text = json.dumps(summary.document(), allow_nan=False, ensure_ascii=True, separators=(",", ":"))

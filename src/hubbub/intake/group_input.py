@@ -1,0 +1,132 @@
+"""The input of a command, group by group: of a column, of a tally with groups, or one for each tally or source."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
+
+from hubbub.core.errors import SettingError
+from hubbub.core.progress import Progress, stepwise
+from hubbub.core.redaction import redact
+from hubbub.intake.counting.counted_reports import spent_by
+from hubbub.intake.group_names import Group, check_by, group_titles
+from hubbub.intake.in_memory_reading import read_groups
+from hubbub.intake.read_plan import ReadOptions, plan_reading
+from hubbub.intake.reading_notes import limit_notes
+from hubbub.intake.small_groups import join_small
+from hubbub.intake.study_files import read_study
+from hubbub.intake.study_input import StudyInput, is_tally, read_input, refuse_options
+from hubbub.intake.tallies.double_counting import rejected_in_groups
+from hubbub.intake.tallies.tally import ENDING, Tally, read_tally
+from hubbub.intake.tallies.tally_reading import grouped_reports, sections_by
+
+STUDY_ENDING = ".toml"
+
+
+@stepwise
+def read_input_groups(
+    path: Path, sources: Sequence[str], by: tuple[str, ...], min_group: int = 1, **options: Unpack[ReadOptions]
+) -> Generator[Progress, None, dict[str, StudyInput]]:
+    """Read a tally that is divided into groups, or the sources of a study, each group of the columns `by` by itself.
+
+    Groups with fewer than `min_group` users are joined.
+    """
+    check_by(by, "--by")
+    if is_tally(path, sources):
+        refuse_options(options)
+        yield Progress(0, 0, f"reading {path}")
+        groups = _tally_groups(read_tally(path), by)
+    else:
+        read = yield from read_groups(plan_reading(list(sources), read_study(path), by=by, **options))
+        groups = {group: StudyInput(*counted) for group, counted in read.items()}
+    titles = group_titles(groups)
+    return join_small({titles[group]: study_input for group, study_input in groups.items()}, min_group)
+
+
+def _tally_groups(tally: Tally, by: tuple[str, ...]) -> dict[Group, StudyInput]:
+    summary = tally.summary
+    tally.check_divided(by, "--by")
+    rejected = summary.rejected_by_group()
+    reports, notes = grouped_reports(tally, by), tuple(limit_notes(tally.study, users=summary.named))
+    groups = {}
+    for group, sections in sections_by(tally, by).items():
+        own = rejected_in_groups([{group: rejected[section.group]} for section in sections])[group]
+        rows = sum(section.outputs for section in sections) + sum(own.values())
+        spent = spent_by(tally.study, reports[group].blocks, {})
+        own_summary = replace(summary, users=reports[group].users, rows=rows, rejected=own, spent=spent, notes=notes)
+        groups[group] = StudyInput(reports[group], own_summary)
+    return groups
+
+
+@stepwise
+def read_compared(
+    inputs: Sequence[str], by: tuple[str, ...], min_group: int = 1, **options: Unpack[ReadOptions]
+) -> Generator[Progress, None, dict[str, StudyInput]]:
+    """Read what is to be compared: the groups of a column, tallies, sources of one study, or several studies.
+
+    Without `by`, each tally is a group. A study's sources are a group each; where there are several studies, all
+    sources of a study are one group.
+    """
+    if by:
+        return (yield from read_input_groups.steps(Path(inputs[0]), inputs[1:], by, min_group, **options))
+    parts = _compared_parts(inputs)
+    names = _distinct_names([str(sources[0]) if sources else str(path) for path, sources in parts])
+    groups = {}
+    for name, (path, sources) in zip(names, parts, strict=True):
+        is_tally = str(path).endswith(ENDING)
+        groups[name] = yield from (
+            read_input.steps(path, []) if is_tally else read_input.steps(path, sources, **options)
+        )
+    return join_small(groups, min_group)
+
+
+def _compared_parts(inputs: Sequence[str]) -> list[tuple[Path, list[str]]]:
+    """Return each group as a tally, or as a study with its sources."""
+    parts: list[tuple[Path, list[str]]] = []
+    study: Path | None = None
+    several = sum(each.endswith(STUDY_ENDING) for each in inputs) > 1
+    for each in inputs:
+        if each.endswith(ENDING):
+            parts.append((Path(each), []))
+        elif each.endswith(STUDY_ENDING):
+            study = Path(each)
+            parts += [(study, [])] if several else []
+        elif study is None:
+            raise SettingError(
+                "this source has no study",
+                where="hubbub compare",
+                got=each,
+                expected="a study before its sources, or tallies",
+                remedy="name the study first: hubbub compare study.toml men.csv women.csv",
+            )
+        elif several:
+            parts[-1][1].append(each)
+        else:
+            parts.append((study, [each]))
+    if len(parts) < 2:
+        raise SettingError(
+            "there is nothing to compare with",
+            where="hubbub compare",
+            got=f"{len(parts)} group{'' if len(parts) == 1 else 's'}",
+            expected="two tallies or more, a study with two sources or more, or --by COLUMN",
+            remedy="name both groups: hubbub compare men.tally.parquet women.tally.parquet",
+        )
+    return parts
+
+
+def _distinct_names(paths: Sequence[str]) -> list[str]:
+    """Return the names of files without endings; whole paths, without passwords, where these would be the same."""
+    repeated = [path for path in paths if paths.count(path) > 1]
+    if repeated:
+        raise SettingError(
+            "the same input is there twice",
+            where="hubbub compare",
+            got=redact(repeated[0]),
+            expected="each group once",
+            remedy="leave one of them out, or name the file that was meant",
+        )
+    shown = [redact(path) for path in paths]
+    stems = [path if "://" in path else Path(path).name.removesuffix(ENDING).split(".")[0] or path for path in shown]
+    return stems if len(set(stems)) == len(stems) else shown
