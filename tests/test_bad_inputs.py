@@ -936,9 +936,9 @@ def losing(folder: Path, patch: Patch) -> object:
     return hb.read_reports(write(folder, "r.csv", b"output\n3\rx\n"), STUDIES["one"], allow_rejects="100%")
 
 
-def groups(folder: Path, content: str, ending: str = ".csv", **options: Any) -> object:
+def groups(folder: Path, content: str, ending: str = ".csv", by: str = "town", **options: Any) -> object:
     source = write(folder, f"r{ending}", content.encode())
-    return finish(read_groups(plan_reading([source], STUDIES["one"], by=("town",), **options)))
+    return finish(read_groups(plan_reading([source], STUDIES["one"], by=(by,), **options)))
 
 
 def undriven(folder: Path, patch: Patch) -> object:
@@ -1185,6 +1185,16 @@ OTHERS = [
         lambda folder, _: groups(folder, "town,output\na,3\n", rejects=folder / "r.csv"),
         "",
         hb.SettingError,
+    ),
+    Refused(
+        "groups: a week without a time",
+        lambda folder, _: groups(folder, "time,output\n,3\n2026-11-17,3\n", by="week"),
+        "no-time",
+    ),
+    Refused(
+        "groups: times of two forms",
+        lambda folder, _: groups(folder, "time,output\n17/11/2026,3\n2026-11-17,3\n", by="week"),
+        "not-a-time",
     ),
     Refused("groups: no group", lambda folder, _: groups(folder, "town,output\n,3\nrome,3\n"), "no-group"),
     Refused(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import hubbub as hb
@@ -69,7 +70,8 @@ def test_groups_are_what_their_rows_alone_give(kind: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("kind", STUDIES)
 def test_the_same_rows_give_the_same_bytes(kind: str, tmp_path: Path) -> None:
-    table, study, options = rows(kind, ages=False), STUDIES[kind], {"by": "town", "users_complete": True}
+    table, study = rows(kind, ages=False), STUDIES[kind]
+    options: dict[str, Any] = {"by": "town", "users_complete": True}
     first, second = write(tmp_path / "1.csv", table[:150]), write(tmp_path / "2.csv", table[150:])
     once = hb.collect(study, [first, second], tmp_path / "once.tally.parquet", **options)
     for name in (first, second):
@@ -148,6 +150,39 @@ def test_forged_groups_are_refused(change: Callable[[list[dict[str, Any]]], obje
     change(document["groups"])
     with pytest.raises(hb.IntakeError, match="does not match its description"):
         forged().groups("town")
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "pandas"])
+def test_times_are_grouped_by_their_periods(form: str, tmp_path: Path) -> None:
+    days = ["2026-12-31", "2027-01-01", "2027-01-04", "2027-01-31"]
+    frame = pd.DataFrame({"output": "tea", "when": days})
+    if form == "csv":
+        frame["when"] = [days[0], f"{days[1]}T23:30:00+02:00", f"{days[2]} 08:30", f"{days[3]}T08:30:00.5Z"]
+        frame.to_csv(tmp_path / "r.csv", index=False)
+    else:
+        frame["when"] = pd.to_datetime(frame["when"])
+        frame.to_parquet(tmp_path / "r.parquet")
+    source = frame if form == "pandas" else tmp_path / f"r.{form}"
+    options: dict[str, Any] = {"time_column": "when"}
+    tally = hb.collect(STUDIES["single"], source, tmp_path / "t.tally.parquet", by="day", **options)
+    weeks = {"2026-W53": 2, "2027-W01": 1, "2027-W04": 1}
+    months = {"2026-12": 1, "2027-01": 3}
+    assert {name: own.users for name, own in tally.groups().items()} == dict.fromkeys(days, 1)
+    assert {name: own.users for name, own in tally.groups("week").items()} == weeks
+    assert {name: own.users for name, own in tally.groups("month").items()} == months
+    by_week = hb.collect(STUDIES["single"], source, tmp_path / "w.tally.parquet", by="week", **options)
+    assert {name: own.users for name, own in by_week.groups().items()} == weeks
+
+
+def test_times_that_would_have_to_be_guessed_are_refused(tmp_path: Path) -> None:
+    source = tmp_path / "r.csv"
+    source.write_text("output,time\ntea,2026-11-17\ntea,17/11/2026\nmilk,11/17/26\nmilk,2026-13-01\nmilk,\n")
+    with pytest.raises(hb.IntakeError, match="ISO date or time") as caught:
+        hb.collect(STUDIES["single"], source, tmp_path / "t.tally.parquet", by="week")
+    assert "line 3" in str(caught.value)
+    assert "17/11/2026" in str(caught.value)
+    tally = hb.collect(STUDIES["single"], source, tmp_path / "t.tally.parquet", by="week", allow_rejects=4)
+    assert dict(tally.rejected) == {"not-a-time": 3, "no-time": 1}
 
 
 def test_commands_take_the_groups_of_a_tally(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from hubbub.cli.console import err, out, print_json, printable
 from hubbub.cli.input_summary import print_notes, print_summary
-from hubbub.cli.options import AsJson, Cluster, ReadingOptions, Sources, StudyFile
+from hubbub.cli.options import AsJson, By, Cluster, ReadingOptions, Sources, StudyFile
 from hubbub.cli.progress_bar import follow
 from hubbub.core.text import listed, plural
 from hubbub.exporting.json_documents import tally_document
@@ -39,10 +39,7 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="A file with a secret key, under which a digest of each user is kept."),
     ] = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option("--by", metavar="COLUMN", help="Keep the groups of this column apart; may be repeated."),
-    ] = None,
+    by: By = None,
     cluster: Cluster = None,
     as_json: AsJson = False,
 ) -> None:

@@ -27,7 +27,11 @@ Fakes = Annotated[
 ]
 By = Annotated[
     list[str] | None,
-    typer.Option("--by", metavar="COLUMN", help="Each group of this column by itself; may be repeated."),
+    typer.Option(
+        "--by",
+        metavar="COLUMN",
+        help="Each group of this column by itself, or each day, week or month; may be repeated.",
+    ),
 ]
 MinGroup = Annotated[
     int, typer.Option(metavar="USERS", help="With groups: join those with fewer users to one group called others.")
@@ -42,6 +46,9 @@ OutputColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The colu
 UserColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of users, if not `user`.")]
 MechanismColumn = Annotated[
     str | None, typer.Option(metavar="NAME", help="The column of mechanisms, if not `mechanism`.")
+]
+TimeColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The column of times for --by day, week or month, if not `time`.")
 ]
 EqualFiles = Annotated[
     str | None,
@@ -73,11 +80,12 @@ class ReadingOptions:
     output_column: OutputColumn = None
     user_column: UserColumn = None
     mechanism_column: MechanismColumn = None
+    time_column: TimeColumn = None
     equal_files: EqualFiles = None
 
     def keywords(self) -> ReadOptions:
         """Return the keywords of `read_input`."""
-        columns = ColumnNames(self.output_column, self.user_column, self.mechanism_column)
+        columns = ColumnNames(self.output_column, self.user_column, self.mechanism_column, self.time_column)
         return {
             "allow_rejects": self.allow_rejects,
             "rejects": self.rejects,

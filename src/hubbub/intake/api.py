@@ -166,6 +166,7 @@ def collect(
     output_column: str | None = None,
     user_column: str | None = None,
     mechanism_column: str | None = None,
+    time_column: str | None = None,
     equal_files: str | None = None,
 ) -> Generator[Progress, None, Tally]:
     """Count reports into a tally on disk.
@@ -189,13 +190,16 @@ def collect(
     users_key
         A file with a secret key, under which a digest of each user is kept.
     by
-        The column, or columns, that divide the rows into groups. The tally keeps the groups apart: `estimate`, `check`,
+        The column, or columns, that divide the rows into groups; ``"day"``, ``"week"`` or ``"month"`` is that of the
+        column ``time``, unless there is a column of that name. The tally keeps the groups apart: `estimate`, `check`,
         `report` and `compare` of the terminal take them with ``--by``, and Python as ``tally.groups(column)``.
     cluster
         A Dask client, or the address of a scheduler, whose workers read the sources.
     equal_files
         What a file is that has the same bytes as another one, or as one that was counted before at another path: a copy
         (``"skip"``), or reports of different people (``"count"``). Without it such a file is refused.
+    time_column
+        The column of times, if it is not ``time``.
     allow_rejects, memory, output_column, user_column, mechanism_column
         As in `read_reports`.
 
@@ -240,7 +244,7 @@ def collect(
             allow_rejects=allow_rejects,
             rejects=rejects,
             memory=memory,
-            columns=ColumnNames(output_column, user_column, mechanism_column),
+            columns=ColumnNames(output_column, user_column, mechanism_column, time_column),
             equal_files=equal_files,
         )
         if not plan.sources and old is not None:

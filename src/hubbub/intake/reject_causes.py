@@ -29,6 +29,8 @@ ROWS = {
     "no-value": "the row has no value to privatize",
     "no-user": "the row names no user",
     "no-group": "the row names no group",
+    "no-time": "the row has no time",
+    "not-a-time": "the time is not an ISO date or time, such as 2026-11-17",
     "unknown-mechanism": "the study has no mechanism of that name",
     "not-an-output": "the mechanism never sends this output",
     "out-of-domain": "the output, or the value to privatize, is not in the domain",

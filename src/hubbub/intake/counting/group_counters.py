@@ -17,6 +17,7 @@ from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
 from hubbub.intake.counting.user_digests import DigestsByGroup
 from hubbub.intake.group_names import EVERYBODY, Group, entry_name, group_order
+from hubbub.intake.periods import period_entries
 from hubbub.intake.reject_causes import Fault, missing_entry, refusal
 from hubbub.intake.sources.base import Rows, Source
 from hubbub.intake.sources.distinct_entries import entries_of
@@ -65,9 +66,9 @@ class GroupCounters:
             return
         places, faults = rows.place(np.arange(rows.parsed)), list(rows.faults)
         for group, own in self._groups(rows):
-            missing = next((name for name, entry in zip(self._by, group, strict=True) if entry is None), None)
-            if missing is not None:
-                faults += [(place, missing_entry(missing)) for place in places[own].tolist()]
+            fault = next((entry for entry in group if isinstance(entry, Fault)), None)
+            if fault is not None:
+                faults += [(place, fault) for place in places[own].tolist()]
                 continue
             columns = {name: column.take(pa.array(own)) for name, column in rows.columns.items()}
             counter = self.counter(tuple(map(str, group)), source.name)
@@ -78,12 +79,12 @@ class GroupCounters:
                 source, Rows(len(faults) + lost, {}, rows.first, None, sorted(faults, key=itemgetter(0)))
             )
 
-    def _groups(self, rows: Rows) -> Iterator[tuple[tuple[str | None, ...], Positions]]:
-        """Yield the entries of each group, None for an empty one, and which rows are its own."""
-        columns = [entries_of(rows.columns[name], name) for name in self._by]
-        met, which = np.unique(np.column_stack([column.indices for column in columns]), axis=0, return_inverse=True)
+    def _groups(self, rows: Rows) -> Iterator[tuple[tuple[str | Fault, ...], Positions]]:
+        """Yield the entries of each group, or why there is none, and which rows are its own."""
+        columns = [_entries(rows, name) for name in self._by]
+        met, which = np.unique(np.column_stack([indices for _, indices in columns]), axis=0, return_inverse=True)
         for number, indices in enumerate(met.tolist()):
-            entries = tuple(entry_name(column.values[index]) for column, index in zip(columns, indices, strict=True))
+            entries = tuple(names[index] for (names, _), index in zip(columns, indices, strict=True))
             yield entries, np.flatnonzero(which.ravel() == number)
 
     def counter(self, group: Group, where: str) -> RowCounter:
@@ -131,3 +132,15 @@ class _GroupRejects(Rejects):
         listed = list(faults)
         super().add(source, listed)
         self._run.add(source, listed)
+
+
+def _entries(rows: Rows, by: str) -> tuple[Sequence[str | Fault], Positions]:
+    """Return the distinct entries of a column to group by, and the index of each row's."""
+    if by not in rows.columns:
+        return period_entries(rows.columns["time"], by)
+    entries = entries_of(rows.columns[by], by)
+    met = np.unique(entries.indices)
+    names = dict.fromkeys(met.tolist(), missing_entry(by)) | {
+        index: name for index in met.tolist() if (name := entry_name(entries.values[index])) is not None
+    }
+    return [names[index] for index in met.tolist()], np.searchsorted(met, entries.indices)

@@ -19,8 +19,9 @@ from hubbub.reports.validation import no_reports
 if TYPE_CHECKING:
     from hubbub.intake.sources.base import Rows, Source
 
-ROLES = ("output", "user", "mechanism", "value")
-REPORT_ROLES = ROLES[:3]  # the roles of columns in reports
+ROLES = ("output", "user", "mechanism", "time", "value")
+REPORT_ROLES = ROLES[:4]  # the roles of columns in reports
+PERIOD_NAMES = ("day", "week", "month")
 MAX_NAME_LETTERS = 60  # of a column's name in a message
 NEAR_NAMES = {
     **dict.fromkeys(("user", "users", "userid", "username", "userids"), "user"),
@@ -50,6 +51,7 @@ class ColumnNames:
     output: str | None = None
     user: str | None = None
     mechanism: str | None = None
+    time: str | None = None  # of which the day, week or month may be a group
     value: str | None = None  # in files of values that are still to be privatized
 
     def __post_init__(self) -> None:
@@ -132,10 +134,26 @@ def wanted_columns(source: Source, study: Study, by: Sequence[str] = ()) -> list
         )
     if user in names or columns.is_chosen("user"):
         wanted.append(user)
-    wanted += [group for group in by if group not in wanted]
+    by_period = any(is_period(group, names) for group in by)
+    if columns.is_chosen("time") and not by_period:
+        raise SettingError(
+            "times are not used",
+            where="--time-column",
+            got=columns.name_of("time"),
+            expected="groups by day, week or month",
+            remedy="add --by week, or leave --time-column out",
+        )
+    if by_period:
+        wanted.append(columns.name_of("time"))
+    wanted += [group for group in by if group not in wanted and not is_period(group, names)]
     check_columns(source, names, wanted)
     _refuse_weights(source, unused_columns(source, wanted))
     return wanted
+
+
+def is_period(group: str, names: Sequence[str]) -> bool:
+    """Whether a group is the period of a time, rather than what a column of that name says."""
+    return group in PERIOD_NAMES and group not in names
 
 
 def unused_columns(source: Source, wanted: list[str]) -> list[str]:

@@ -39,6 +39,7 @@ from hubbub.core.arrow import pa, parquet, pc
 from hubbub.core.errors import HubbubError, IntakeError, SettingError, shorten
 from hubbub.intake.group_names import group_titles
 from hubbub.intake.reject_causes import refusal
+from hubbub.intake.sources.column_names import PERIOD_NAMES
 from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.intake.sources.file_source import check_file
 from hubbub.intake.study import Study
@@ -122,8 +123,9 @@ class Tally:
     def check_divided(self, by: Sequence[str], where: str) -> None:
         """Refuse columns by which the tally is not divided."""
         divided = ", ".join(self.summary.by)
+        periods = PERIOD_NAMES if "day" in self.summary.by else ()
         for column in by or ("",):
-            if column not in self.summary.by:
+            if column not in (*self.summary.by, *periods):
                 raise SettingError(
                     "the tally is not divided by this column" if column else "the tally has no groups",
                     where=f"{self.path}, {where}",

@@ -24,6 +24,7 @@ from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
 from hubbub.intake.counting.user_digests import DIGEST_BYTES
 from hubbub.intake.group_names import EVERYBODY, Group, group_order
+from hubbub.intake.periods import period_of
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.intake.sources.packed_columns import from_bytes, is_packed, to_bytes, width
@@ -80,11 +81,12 @@ def grouped_reports(tally: Tally, by: Sequence[str], memory: str = DEFAULT_MEMOR
 
 
 def sections_by(tally: Tally, by: Sequence[str]) -> dict[Group, list[Section]]:
-    """Return the sections of each group by some of the columns that a tally is divided by."""
-    places = [tally.summary.by.index(column) for column in by]
-    sections: dict[Group, list[Section]] = {}
+    """Return the sections of each group by some of the columns of a tally; days make weeks and months."""
+    divided, sections = tally.summary.by, dict[Group, list[Section]]()
     for section in sections_of(tally):
-        sections.setdefault(tuple(section.group[place] for place in places), []).append(section)
+        entries = dict(zip(divided, section.group, strict=True))
+        group = tuple(entries[column] if column in entries else period_of(entries["day"], column) for column in by)
+        sections.setdefault(group, []).append(section)
     return {group: sections[group] for group in sorted(sections, key=group_order)}
 
 
