@@ -31,6 +31,7 @@ Estimate estimate EstimateError Exponential export_tables fit_test FitTest Force
 GroupComparison HubbubError HubbubWarning Identification identify ImpossibleReportError IntakeError Integers Interval
 interval kl_divergence Laplace LocalHashing log_likelihood LongitudinalRappor Matrix Mechanism MechanismError merge
 optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric PlanarLaplace privatize_file Quantile
+rake SurveyWeights
 quantile RandomizedResponse Rappor read_reports read_study read_tally report Reports ReportsError Resolution resolve
 scatter_reports SettingError Shift Study StudyError SubsetSelection Tally total_variation TruncatedGeometric
 unrelated_prevalence UnrelatedPrevalence UnrelatedQuestion Warner worst_case_shift

@@ -67,7 +67,8 @@ from hubbub.metrics import earth_mover_distance, kl_divergence, total_variation
 from hubbub.planning import Plan, plan
 from hubbub.poisoning import Shift, worst_case_shift
 from hubbub.reporting import report
-from hubbub.reports import Reports
+from hubbub.reports import Reports, SurveyWeights
+from hubbub.reports.raking import rake
 from hubbub.resolution import Part, Resolution, resolve
 from hubbub.trust_check import Check, check
 
@@ -123,6 +124,7 @@ __all__ = [
     "Study",
     "StudyError",
     "SubsetSelection",
+    "SurveyWeights",
     "Tally",
     "TruncatedGeometric",
     "UnrelatedPrevalence",
@@ -148,6 +150,7 @@ __all__ = [
     "plan",
     "privatize_file",
     "quantile",
+    "rake",
     "read_reports",
     "read_study",
     "read_tally",

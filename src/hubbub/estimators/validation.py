@@ -35,6 +35,18 @@ def check_any_reports(reports: object, where: str) -> None:
         )
 
 
+def refuse_weights(reports: Reports, where: str, remedy: str) -> None:
+    """Refuse reports with survey weights, where these would be ignored."""
+    if reports.survey is not None:
+        raise EstimateError(
+            "survey weights are not taken into account here",
+            where=f"{where}(reports)",
+            got=f"{reports!r}",
+            expected="reports without weights",
+            remedy=remedy,
+        )
+
+
 def check_estimate(estimate: object, reports: Reports, where: str) -> Floats | None:
     """Return the probabilities of an estimate over the domain of the reports; None if there is no estimate."""
     if estimate is None:

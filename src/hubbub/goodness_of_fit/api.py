@@ -58,6 +58,7 @@ def fit_test(
     True
     """
     check_reports(reports, "fit_test")
+    reports = reports.unweighted  # whoever was sampled: what they sent comes from some distribution
     level = validation.share(
         level, "level", "fit_test", expected="a rate of false alarms between 0 and 1, such as 0.01"
     )

@@ -16,7 +16,7 @@ from hubbub.core.progress import Progress, stepwise
 from hubbub.core.threads import limit_threads_per_step
 from hubbub.estimators import Estimate
 from hubbub.estimators.shown_estimate import shown_estimate
-from hubbub.estimators.validation import check_estimate, check_reports
+from hubbub.estimators.validation import check_estimate, check_reports, refuse_weights
 from hubbub.intervals.bootstrap import bootstrap_interval
 from hubbub.intervals.deviance_cutoff import chi_square
 from hubbub.intervals.exact_binomial import TwoOutputs
@@ -118,6 +118,8 @@ def interval(
     generator, _ = validation.generator(rng, "interval")
     _refuse(method, estimator=estimator, runs=runs, estimate=estimate, simultaneous=simultaneous or None)
     fakes = check_fakes(fakes, method, "interval")
+    if method == "bootstrap" or fakes:
+        refuse_weights(reports, "interval", "use method='profile', without fakes")
 
     def steps() -> Generator[Any, None, Interval]:
         if method == "bootstrap":
@@ -222,6 +224,8 @@ def band(
     check_estimate(estimate, reports, "band")
     size = len(reports.domain)
     positions = np.arange(size) if values is None else np.unique(np.atleast_1d(reports.domain.index(as_array(values))))
+    if fakes:
+        refuse_weights(reports, "band", "leave fakes out")
     run = _band(reports, positions, level, simultaneous, estimate, check_fakes(fakes, "profile", "band"))
     return limit_threads_per_step(run, reports.weights.size * size)
 

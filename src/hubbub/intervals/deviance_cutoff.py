@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Floats
 from hubbub.likelihood import Point
+from hubbub.reports import SurveyWeights
 from hubbub.solvers.boundary_deviance import ConePrograms
 from hubbub.solvers.groups import ONE_GROUP, Groups
 
@@ -32,6 +33,15 @@ MAX_SIMULATED_VALUES = 1_500  # values over which quadratic programs are solved
 MAX_INFORMATION_ENTRIES = 20_000_000  # likelihoods from which the information is computed; of more, a sample is used
 MAX_EMPTY_SHARE = 0.1  # of 1/sqrt(users), or of an even share: what an interior point leaves on values without mass
 RIDGE = 1e-10  # relative to the largest entry of the diagonal
+
+
+def design_cutoff(level: float, survey: SurveyWeights | None) -> float:
+    """Return the quantile of chi-square with one degree of freedom; of F, where few units were sampled."""
+    from scipy.special import fdtri
+
+    if survey is None:
+        return chi_square(level)
+    return float(fdtri(1.0, survey.degrees_of_freedom, level))
 
 
 def chi_square(level: float, degrees: int = 1) -> float:
@@ -53,7 +63,9 @@ class LocalScores:
     def __init__(self, top: Point, draws: int, rng: np.random.Generator, groups: Groups = ONE_GROUP) -> None:
         self.top, self.users, self.groups = top, top.likelihood.total, groups
         self.information = information_per_user(top, rng)
-        eigenvalues, eigenvectors = np.linalg.eigh(self.information)
+        # Of users who were all sampled alike, the score scatters as the information says.
+        self.score_covariance = self.information if top.likelihood.survey is None else score_covariance(top)
+        eigenvalues, eigenvectors = np.linalg.eigh(self.score_covariance)
         normal = rng.standard_normal((draws, eigenvalues.size))
         self.scores = (normal * np.sqrt(np.maximum(eigenvalues, 0.0))) @ eigenvectors.T
 
@@ -75,6 +87,13 @@ class LocalScores:
 
     def standard_errors(self, positive: NDArray[np.bool_]) -> Floats:
         """Return the standard errors of the positive probabilities, if the others are 0."""
+        inverse = self._inverse(positive)
+        if self.score_covariance is not self.information:
+            inverse = inverse @ self.score_covariance[np.ix_(positive, positive)] @ inverse
+        return np.asarray(np.sqrt(np.maximum(np.diag(inverse), 0.0) / self.users))
+
+    def _inverse(self, positive: NDArray[np.bool_]) -> Floats:
+        """Return the inverse of the information of the positive probabilities, which keep their sum."""
         from scipy.linalg import cho_factor, cho_solve
 
         block = self.information[np.ix_(positive, positive)].copy()
@@ -83,8 +102,22 @@ class LocalScores:
         totals = self.groups.borders(positive.size)[:, positive]
         totals = totals[totals.any(axis=1)]
         tilts = totals @ inverse
-        variance = np.diag(inverse) - (tilts * np.linalg.solve(tilts @ totals.T, tilts)).sum(axis=0)
-        return np.asarray(np.sqrt(np.maximum(variance, 0.0) / self.users))
+        return np.asarray(inverse - tilts.T @ np.linalg.solve(tilts @ totals.T, tilts))
+
+    def design_effect(self, weights: Floats | None = None) -> float:
+        """Return how much more a statistic scatters than the information says; of None, the most of any statistic.
+
+        It is 1 unless users have survey weights; the effective number of users has most of the effect already.
+        """
+        if self.score_covariance is self.information:
+            return 1.0
+        positive = self.top.theta > MAX_EMPTY_SHARE * min(1.0 / math.sqrt(self.users), 1.0 / self.top.theta.size)
+        inverse, covariance = self._inverse(positive), self.score_covariance[np.ix_(positive, positive)]
+        if weights is None:
+            return max(1.0, float(np.abs(np.linalg.eigvals(inverse @ covariance)).max()))
+        tilt = inverse @ weights[positive]
+        plain = float(weights[positive] @ tilt)
+        return float(tilt @ covariance @ tilt) / plain if plain > 0.0 else 1.0
 
 
 class DevianceSimulation(LocalScores):
@@ -102,13 +135,22 @@ class DevianceSimulation(LocalScores):
             programs.deviances(lower, weights, draws)
             for programs, lower in zip(self._programs, self.guesses(theta), strict=False)
         ]
-        return max(quantile(sample, level) for sample in samples)
+        few_units = design_cutoff(level, self.top.likelihood.survey) / chi_square(level)
+        return few_units * max(quantile(sample, level) for sample in samples)
 
 
 def quantile(deviances: Floats, level: float) -> float:
     """Return the smallest deviance that at least `level` of what is drawn next from the same law do not exceed."""
     rank = math.ceil(level * (deviances.size + 1) - 1e-9) - 1
     return float(np.sort(deviances)[min(rank, deviances.size - 1)])
+
+
+def score_covariance(top: Point) -> Floats:
+    """Return the covariance of the score of users with survey weights, per effective user."""
+    likelihood = top.likelihood
+    assert likelihood.survey is not None  # noqa: S101  # else the information says it
+    fitted = np.where(likelihood.sent, top.fitted, 1.0)
+    return likelihood.survey.score_covariance(likelihood.channel.dense() / fitted)
 
 
 def information_per_user(top: Point, rng: np.random.Generator) -> Floats:

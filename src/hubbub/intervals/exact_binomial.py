@@ -36,7 +36,8 @@ class TwoOutputs(Portable):
     @classmethod
     def of(cls, reports: Reports) -> TwoOutputs | None:
         """Return the study if it is of this kind; None otherwise."""
-        if len(reports.domain) != 2 or len(reports.blocks) != 1 or reports.users > MAX_USERS:
+        is_small = len(reports.domain) == 2 and len(reports.blocks) == 1 and reports.users <= MAX_USERS
+        if not is_small or reports.survey is not None:
             return None
         block = reports.blocks[0]
         if not isinstance(block, Singles) or block.mechanism.outputs is None or len(block.mechanism.outputs) != 2:

@@ -29,6 +29,7 @@ from hubbub.intervals.deviance_cutoff import (
     MAX_SIMULATED_VALUES,
     DevianceSimulation,
     chi_square,
+    design_cutoff,
     draws_for,
 )
 from hubbub.intervals.exact_binomial import EXACT_NOTE, TwoOutputs
@@ -218,27 +219,34 @@ def _cutoff(
     top: Point, statistic: Statistic, level: float, simultaneous: bool, shared: _SharedSimulation
 ) -> tuple[float, DevianceSimulation | None, str]:
     """Return the cutoff to begin with, the simulation of its own one if that is needed, and a note."""
-    values, single = top.theta.size, statistic.single
+    values, single, survey = top.theta.size, statistic.single, top.likelihood.survey
+    if survey is None:
+        plain, effect, most = chi_square(level), 1.0, 1.0
+    elif values > MAX_SIMULATED_VALUES:
+        plain, effect, most = design_cutoff(level, survey), 1.0, 1.0
+    else:
+        effect, most = shared.simulation.design_effect(statistic.weights), shared.simulation.design_effect()
+        plain = effect * design_cutoff(level, survey)
     if simultaneous and single is not None:
         note = f"Holds for all {values:,} values at once (Bonferroni)."
-        return chi_square(1.0 - (1.0 - level) / values), None, note
+        return effect * design_cutoff(1.0 - (1.0 - level) / values, survey), None, note
     if simultaneous:
-        return chi_square(level, values - 1), None, "Holds for all linear statistics at once."
+        return most * chi_square(level, values - 1), None, "Holds for all linear statistics at once."
     if single is not None and values > MAX_VALUES_ALL_SIMULATED and top.theta[single] < MIN_SHARE_SIMULATED:
         note = f"One of more than {MAX_VALUES_ALL_SIMULATED} values: the chi-square cutoff, not calibrated."
-        return chi_square(level), None, note
+        return plain, None, note
     if (1.0 - level) * (MAX_DRAWS + 1) < 1.0:
         note = "A level this high is not simulated: the cutoff holds for all linear statistics at once."
-        return chi_square(level, values - 1), None, note
+        return most * chi_square(level, values - 1), None, note
     if values > MAX_SIMULATED_VALUES:
         note = (
             f"Not calibrated: with more than {MAX_SIMULATED_VALUES:,} values the chi-square cutoff is used, "
             "which is too small where the truth has zeros."
         )
-        return chi_square(level), None, note
+        return plain, None, note
     if shared.is_away_from_border:
-        return chi_square(level), None, "Every value is clearly present: the chi-square cutoff applies."
-    return chi_square(level), shared.simulation, "The cutoff is simulated, because the truth may have zeros."
+        return plain, None, "Every value is clearly present: the chi-square cutoff applies."
+    return plain, shared.simulation, "The cutoff is simulated, because the truth may have zeros."
 
 
 # -- endpoints at the statistic's minimum ------------------------------------------------------------------
@@ -293,7 +301,8 @@ def _may_be_minimal(top: Point, end: _Endpoint, level: float) -> bool:
         return False  # some report needs one of the other values
     best = finish(LikelihoodRegion.around(Likelihood(channel, likelihood.weights, likelihood.users))).top
     deviance = 2.0 * (top.log_likelihood - best.log_likelihood)
-    if deviance > chi_square(level, max(1, weights.size - 1)):  # no cutoff is larger
+    effect = 1.0 if end.simulation is None else end.simulation.design_effect()
+    if deviance > effect * chi_square(level, max(1, weights.size - 1)):  # no cutoff is larger
         return False
     theta = np.zeros_like(weights)
     theta[minimal] = best.theta

@@ -37,6 +37,7 @@ def windows_apply(reports: Reports) -> bool:
     domain, block = reports.domain, reports.blocks[0]
     return (
         len(reports.blocks) == 1
+        and reports.survey is None
         and isinstance(block, Singles)
         and block.mechanism.answers_in_domain
         and domain.among is None

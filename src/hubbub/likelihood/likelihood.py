@@ -16,7 +16,7 @@ from hubbub.core.remembering import Remembered
 from hubbub.likelihood.partial_sums import Sums
 from hubbub.likelihood.underflow import UnderflowPatterns
 from hubbub.likelihood.update_and_gap import Evaluation, Excess
-from hubbub.reports import Reports
+from hubbub.reports import Reports, SurveyWeights
 
 MIN_PLAIN_PROBABILITY = 1e-290  # its reciprocal is still a float
 MAX_RELATIVE_LOSS = 0.1  # of a sum, by rounding: beyond it nothing is certified
@@ -39,11 +39,12 @@ class Likelihood:
 
     _of_reports: ClassVar[Remembered[Likelihood]] = Remembered()
 
-    def __init__(self, channel: Channel, weights: Floats, users: int) -> None:
+    def __init__(self, channel: Channel, weights: Floats, users: int, survey: SurveyWeights | None = None) -> None:
         self.channel = channel
         self.weights = weights
         self.users = users
-        self.total = float(weights.sum())  # the number of users, unless only sums of bits were kept
+        self.survey = survey  # how users were sampled, where that is not all the same
+        self.total = float(weights.sum())  # the (effective) number of users, unless only sums of bits were kept
         self.sent = weights > 0  # a pattern that nobody sent does not count, even if it is impossible
         self.all_sent = bool(self.sent.all())
         self.maximum: KnownMaximum | None = None
@@ -62,7 +63,9 @@ class Likelihood:
     def of(cls, reports: Reports) -> Likelihood:
         """Return the likelihood of `reports`: the same one each time."""
         known = cls._of_reports.get(reports)
-        return known or cls._of_reports.put(reports, cls(reports.channel, reports.weights, reports.users))
+        return known or cls._of_reports.put(
+            reports, cls(reports.channel, reports.weights, reports.users, reports.survey)
+        )
 
     def at(self, theta: Floats) -> Point:
         """Return the likelihood at `theta`; each quantity is computed on first use."""

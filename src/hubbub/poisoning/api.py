@@ -13,11 +13,12 @@ The shift returned is that of a full estimate: fakes can reach it, and the worst
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 
 import numpy as np
 
 from hubbub.core import validation
-from hubbub.core.arrays import plain
+from hubbub.core.arrays import frozen, plain
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.threads import threads_for
 from hubbub.estimators import Estimate
@@ -29,7 +30,7 @@ from hubbub.poisoning.fake_reports import FakeReport, fake_reports
 from hubbub.poisoning.reestimated_ranking import worth_trying
 from hubbub.poisoning.result import Shift
 from hubbub.poisoning.shift_prediction import MAX_TRIALS, most_promising
-from hubbub.reports import Reports
+from hubbub.reports import Reports, SurveyWeights
 from hubbub.solvers import likeliest_point
 
 # Entries of the channel beyond which a maximum takes minutes: reports are then predicted to move the estimate from
@@ -85,7 +86,7 @@ def worst_case_shift(
     with threads_for(entries):
         families = fake_reports(reports, honest, share)
         fakes = most_promising(families, honest, reports, share)
-        if "selection" in shown.settings:
+        if "selection" in shown.settings and reports.survey is None:
             fakes = worth_trying(families, fakes, reports, shown, share)
     shifts: list[Shift] = []
     for done, fake in enumerate(fakes, start=2):
@@ -106,10 +107,27 @@ def worst_case_shift(
 
 
 def reports_with_fakes(reports: Reports, fake: FakeReport, share: float) -> Reports:
-    """Return the reports with a share of the users replaced by fakes who all send one report."""
+    """Return the reports with a share of the users replaced by fakes who all send one report.
+
+    With survey weights it is a share of the total weight: fakes of average weight join, and all others count less.
+    """
+    if reports.survey is not None:
+        return _with_weighted_fakes(reports, reports.survey, fake, share)
     fakes = max(1, round(share * reports.users))
     kept = (reports.users - fakes) / reports.users
     honest = [block.thinned(kept) for block in reports.blocks]
     missing = reports.users - fakes - sum(block.users for block in honest)  # by rounding, one for each block at most
     sent = fake.sent_by(fakes + missing)
     return Reports(reports.domain, tuple(block for block in honest if block.users)) + Reports(reports.domain, (sent,))
+
+
+def _with_weighted_fakes(reports: Reports, survey: SurveyWeights, fake: FakeReport, share: float) -> Reports:
+    fakes = max(1, round(share * reports.users))
+    total = float(survey.users @ survey.weights)
+    honest = Reports(reports.domain, reports.blocks, replace(survey, weights=frozen((1.0 - share) * survey.weights)))
+    joined = Reports(reports.domain, (fake.sent_by(fakes),))
+    labels = [np.unique(names) for names in (survey.strata, survey.clusters)]  # the first of them, whichever it is
+    sampled = SurveyWeights(
+        np.zeros(1, dtype=np.int64), np.array([share * total / fakes]), labels[0][:1], labels[1][:1], np.array([fakes])
+    )
+    return honest + Reports(joined.domain, joined.blocks, sampled)

@@ -37,7 +37,7 @@ RIDGE = 1e-10  # of the largest curvature: values with the same row have no curv
 def most_promising(families: list[FakeFamily], honest: Point, reports: Reports, share: float) -> list[FakeReport]:
     """Return the fake reports with the largest predicted shifts, without repeats."""
     prediction = _Prediction(honest, share)
-    users = reports.users
+    users = reports.effective_users
     candidates: list[FakeReport] = []
     scores: list[Floats] = []
     masses: list[float] = []

@@ -2,5 +2,6 @@
 
 from hubbub.reports.blocks import BitSums, Block, Joint, Singles
 from hubbub.reports.reports import Reports
+from hubbub.reports.survey_weights import SurveyWeights
 
-__all__ = ["BitSums", "Block", "Joint", "Reports", "Singles"]
+__all__ = ["BitSums", "Block", "Joint", "Reports", "Singles", "SurveyWeights"]

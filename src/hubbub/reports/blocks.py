@@ -61,6 +61,10 @@ class Block(Portable, ABC):
         """Return this block merged with another one of the same form."""
 
     @abstractmethod
+    def positions_of(self, other: Any) -> Positions:
+        """Return where the patterns of a block of the same form are in this one, which holds all of them."""
+
+    @abstractmethod
     def thinned(self, kept: float) -> Block:
         """Return the block with a share of its users kept, evenly over the patterns in their order."""
 
@@ -165,6 +169,14 @@ class Singles(OfOneMechanism, Counted):
         codes = np.concatenate([self.codes, other.codes])
         return Singles.build(self.mechanism, codes, np.concatenate([self.counts, other.counts]))
 
+    def positions_of(self, other: Singles) -> Positions:
+        """Return where the outputs of another block are in this one."""
+        return self.find(other.codes)
+
+    def find(self, codes: Codes) -> Positions:
+        """Return the places of outputs, all of which are in this block."""
+        return _places(index_codes(np.concatenate([self.codes, codes]))[1], len(self.codes))
+
     def thinned(self, kept: float) -> Singles:
         """Thin the counts."""
         return Singles.build(self.mechanism, self.codes, _thinned(self.counts, kept))
@@ -188,7 +200,14 @@ class Joint(Counted):
 
     @classmethod
     def build(cls, sources: Sources, users: Positions, items: Positions, counts: Counts) -> Joint:
-        """Merge equal patterns: user `users[k]` sent item `items[k]`, and stands for `counts[users[k]]` users.
+        """Merge equal patterns: user `users[k]` sent item `items[k]`, and stands for `counts[users[k]]` users."""
+        return cls.build_with_places(sources, users, items, counts)[0]
+
+    @classmethod
+    def build_with_places(
+        cls, sources: Sources, users: Positions, items: Positions, counts: Counts
+    ) -> tuple[Joint, Positions]:
+        """Return what `build` does, and the place of each user's pattern.
 
         Sources must be in the order of `common_items`, so that equal data give equal blocks whatever came first.
         """
@@ -199,7 +218,7 @@ class Joint(Counted):
         first, back = distinct_rows(repeats)
         merged = np.zeros(first.size, dtype=np.int64)
         np.add.at(merged, back, counts)
-        return cls(sources, sparse.csr_array(repeats[first]), frozen(merged))
+        return cls(sources, sparse.csr_array(repeats[first]), frozen(merged)), back
 
     @classmethod
     def of_patterns(cls, sources: Sources, patterns: Sequence[tuple[Positions, Counts]]) -> Joint:
@@ -228,11 +247,18 @@ class Joint(Counted):
 
     def merge(self, other: Joint) -> Joint:
         """Express both blocks by the same items and add the counts of equal patterns."""
+        return self._merge_with_places(other)[0]
+
+    def positions_of(self, other: Joint) -> Positions:
+        """Return where the patterns of another block are in this one."""
+        return _places(self._merge_with_places(other)[1], self.counts.size)
+
+    def _merge_with_places(self, other: Joint) -> tuple[Joint, Positions]:
         sources, positions = common_items([*self.sources, *other.sources])
         entries = sparse.block_diag([self.repeats, other.repeats], format="coo")  # the other's rows and items come last
         users = np.repeat(entries.row, entries.data)
         items = np.repeat(np.concatenate(positions)[entries.col], entries.data)
-        return Joint.build(sources, users, items, np.concatenate([self.counts, other.counts]))
+        return Joint.build_with_places(sources, users, items, np.concatenate([self.counts, other.counts]))
 
     def thinned(self, kept: float) -> Joint:
         """Thin the counts."""
@@ -297,6 +323,10 @@ class BitSums(OfOneMechanism):
         """Add the sums."""
         return BitSums(self.mechanism, frozen(self.ones + other.ones), self.senders + other.senders)
 
+    def positions_of(self, other: BitSums) -> Positions:
+        """Return the bits in their order, which is the same."""
+        return np.arange(2 * other.ones.size)
+
     def thinned(self, kept: float) -> BitSums:
         """Scale the sums: nobody knows which bits were sent together."""
         return BitSums(self.mechanism, frozen(np.rint(kept * self.ones).astype(np.int64)), round(kept * self.senders))
@@ -304,6 +334,13 @@ class BitSums(OfOneMechanism):
     def pattern_text(self, pattern: int) -> str:
         """Return the number of the bit, for messages."""
         return f"bit {pattern % self.ones.size}"
+
+
+def _places(groups: Positions, count: int) -> Positions:
+    """Return which of the first `count` entries has the group of each entry after them."""
+    place = np.empty(int(groups.max()) + 1, dtype=np.int64)
+    place[groups[:count]] = np.arange(count)
+    return place[groups[count:]]
 
 
 def _thinned(counts: Counts, kept: float) -> Counts:

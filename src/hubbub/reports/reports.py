@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from hubbub.mechanisms.output_spaces import encode_each
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.reports.blocks import BitSums, Block, Joint, Singles, common_items
 from hubbub.reports.from_users import encoded_users
+from hubbub.reports.survey_weights import SurveyWeights, check_survey
 from hubbub.reports.validation import check_counts, check_mechanism, check_shape, no_reports
 
 
@@ -36,6 +37,8 @@ class Reports(Portable):
         The values that the reports are about.
     blocks : tuple of Block
         The patterns, by their form.
+    survey : SurveyWeights, or None
+        How many people each user stands for, and how users were sampled, where that is not all the same.
 
     Examples
     --------
@@ -48,11 +51,20 @@ class Reports(Portable):
 
     domain: Domain
     blocks: tuple[Block, ...]
+    survey: SurveyWeights | None = None
 
     # -- building ------------------------------------------------------------------------------------
 
     @classmethod
-    def from_outputs(cls, mechanism: Mechanism, outputs: object) -> Reports:
+    def from_outputs(
+        cls,
+        mechanism: Mechanism,
+        outputs: object,
+        *,
+        weights: object = None,
+        strata: object = None,
+        clusters: object = None,
+    ) -> Reports:
         """Build reports from one output for each user, all from one mechanism.
 
         Parameters
@@ -61,14 +73,24 @@ class Reports(Portable):
             The mechanism that the users ran.
         outputs : array
             One output for each user, in the form that ``mechanism.privatize`` returns.
+        weights : array, optional
+            Survey weights: how many people each user stands for (docs/weights.md).
+        strata, clusters : array, optional
+            The stratum in which each user was sampled, and the cluster of users who were sampled together.
 
         Returns
         -------
         Reports
         """
-        check_mechanism(mechanism, "Reports.from_outputs")
+        where = "Reports.from_outputs"
+        check_mechanism(mechanism, where)
         codes = mechanism.output_space.encode(outputs)
-        return cls._from_singles(mechanism, codes, np.ones(len(codes), dtype=np.int64), "Reports.from_outputs")
+        reports = cls._from_singles(mechanism, codes, np.ones(len(codes), dtype=np.int64), where)
+        if weights is None and strata is None and clusters is None:
+            return reports
+        (block,) = reports.blocks
+        assert isinstance(block, Singles)  # noqa: S101  # what _from_singles builds
+        return reports.weighted(block.find(codes), where, weights=weights, strata=strata, clusters=clusters)
 
     @classmethod
     def from_counts(cls, mechanism: Mechanism, counts: object) -> Reports:
@@ -166,13 +188,22 @@ class Reports(Portable):
         return cls(mechanism.domain, (BitSums(mechanism, frozen(sums), senders),))
 
     @classmethod
-    def from_users(cls, users: Iterable[Sequence[tuple[Mechanism, object]]]) -> Reports:
+    def from_users(
+        cls,
+        users: Iterable[Sequence[tuple[Mechanism, object]]],
+        *,
+        weights: object = None,
+        strata: object = None,
+        clusters: object = None,
+    ) -> Reports:
         """Build reports from lists of (mechanism, output) pairs.
 
         Parameters
         ----------
         users : iterable of lists
             One list of (mechanism, output) pairs for each user; a mechanism may repeat.
+        weights, strata, clusters : array, optional
+            As in `from_outputs`.
 
         Returns
         -------
@@ -186,7 +217,10 @@ class Reports(Portable):
                 expected="[[(mechanism, output), ...], ...]: one list of pairs for each user",
                 remedy="pass the lists alone, for a dictionary from users to lists its .values()",
             )
-        return assemble(*encoded_users(users))
+        reports, patterns = assemble_with_patterns(*encoded_users(users))
+        if weights is None and strata is None and clusters is None:
+            return reports
+        return reports.weighted(patterns(), "Reports.from_users", weights=weights, strata=strata, clusters=clusters)
 
     @classmethod
     def _from_singles(cls, mechanism: Mechanism, codes: Codes, counts: Positions, where: str) -> Reports:
@@ -195,6 +229,14 @@ class Reports(Portable):
             raise no_reports(where)
         block.check_possible(None)
         return cls(mechanism.domain, (block,))
+
+    def weighted(
+        self, patterns: Positions, where: str, *, weights: object, strata: object, clusters: object
+    ) -> Reports:
+        """Return the same reports with weights, given the place of each user's pattern."""
+        given = check_survey(patterns.size, where, weights=weights, strata=strata, clusters=clusters)
+        survey = SurveyWeights.build(patterns, *given, np.ones(patterns.size, dtype=np.int64))
+        return Reports(self.domain, self.blocks, survey)
 
     # -- combining -----------------------------------------------------------------------------------
 
@@ -212,15 +254,39 @@ class Reports(Portable):
         merged: dict[object, Block] = {}
         for block in self.blocks + other.blocks:
             merged[block.form] = merged[block.form].merge(block) if block.form in merged else block
-        return Reports(self.domain, in_order(merged.values()))
+        together = Reports(self.domain, in_order(merged.values()))
+        if self.survey is None and other.survey is None:
+            return together
+        if self.survey is None or other.survey is None:
+            raise ReportsError(
+                "reports with weights and reports without cannot be merged",
+                where="reports + reports",
+                got="weights on one side only",
+                expected="weights on both sides, or on none",
+                remedy="give weight 1 to the users without: nobody knows how many people they stand for otherwise",
+            )
+        survey = self.survey.moved(together.positions_of(self))
+        return Reports(self.domain, together.blocks, survey.merge(other.survey.moved(together.positions_of(other))))
+
+    def positions_of(self, part: Reports) -> Positions:
+        """Return where the patterns of other reports are among these, which hold all of them."""
+        starts = np.cumsum([0, *(block.weights.size for block in self.blocks)])
+        places = {block.form: place for place, block in enumerate(self.blocks)}
+        found = [places[block.form] for block in part.blocks]
+        return np.concatenate(
+            [
+                starts[place] + self.blocks[place].positions_of(block)
+                for place, block in zip(found, part.blocks, strict=True)
+            ]
+        )
 
     def __eq__(self, other: object) -> bool:
         """Whether both hold the same patterns, each from the same number of users, over the same domain."""
         if not isinstance(other, Reports):
             return NotImplemented
-        return self.domain == other.domain and [b.content_key for b in self.blocks] == [
-            b.content_key for b in other.blocks
-        ]
+        keys = ([block.content_key for block in reports.blocks] for reports in (self, other))
+        surveys = (None if reports.survey is None else reports.survey.content_key for reports in (self, other))
+        return self.domain == other.domain and next(keys) == next(keys) and next(surveys) == next(surveys)
 
     def __radd__(self, other: object) -> Reports:
         return self if other == 0 else NotImplemented  # sum() starts from 0
@@ -254,7 +320,7 @@ class Reports(Portable):
         kept = positions if self.domain.among is None else self.domain.among[positions]
         for block in self.blocks:
             block.check_possible(kept)
-        return Reports(Subset(self.domain.unrestricted, tuple(kept.tolist())), self.blocks)
+        return Reports(Subset(self.domain.unrestricted, tuple(kept.tolist())), self.blocks, self.survey)
 
     # -- looking -------------------------------------------------------------------------------------
 
@@ -275,8 +341,22 @@ class Reports(Portable):
 
     @cached_property
     def weights(self) -> Floats:
-        """The weight of each pattern in the log-likelihood: the number of its users."""
-        return frozen(np.concatenate([block.weights for block in self.blocks]))
+        """The weight of each pattern in the log-likelihood: the number of its users, or their survey weights.
+
+        Survey weights are scaled to add up to the effective number of users.
+        """
+        counted = np.concatenate([block.weights for block in self.blocks])
+        return frozen(counted if self.survey is None else self.survey.sums(counted.size))
+
+    @property
+    def effective_users(self) -> float:
+        """How many users of equal weight would tell as much: all of them, unless survey weights differ."""
+        return float(self.users) if self.survey is None else self.survey.effective_users
+
+    @property
+    def unweighted(self) -> Reports:
+        """The same reports, each user with weight 1."""
+        return self if self.survey is None else Reports(self.domain, self.blocks)
 
     @cached_property
     def channel(self) -> Channel:
@@ -297,7 +377,9 @@ class Reports(Portable):
 
     def __repr__(self) -> str:
         patterns = plural(self.weights.size, "distinct pattern")
-        return f"Reports({plural(self.users, 'user')}, {patterns}, {plural(len(self.mechanisms), 'mechanism')})"
+        effective = "" if self.survey is None else f", {self.effective_users:,.0f} effective by their weights"
+        mechanisms = plural(len(self.mechanisms), "mechanism")
+        return f"Reports({plural(self.users, 'user')}{effective}, {patterns}, {mechanisms})"
 
 
 def _labelled_counts(
@@ -327,25 +409,45 @@ def assemble(
     domain: Domain, encoded: Mapping[Mechanism, Codes], users: Mapping[Mechanism, Positions], count: int
 ) -> Reports:
     """Return reports, given encoded outputs and the number (from 0 to count - 1) of the user who sent each."""
+    return assemble_with_patterns(domain, encoded, users, count)[0]
+
+
+def assemble_with_patterns(
+    domain: Domain, encoded: Mapping[Mechanism, Codes], users: Mapping[Mechanism, Positions], count: int
+) -> tuple[Reports, Callable[[], Positions]]:
+    """Return what `assemble` does, and a function that returns the place of each user's pattern."""
     sent = np.zeros(count, dtype=np.int64)
     for numbers in users.values():
         sent += np.bincount(numbers, minlength=count)
-    blocks: list[Block] = []
+    built: list[tuple[Block, Positions, Callable[[], Positions]]] = []  # blocks, their users, and places of patterns
     joint: dict[Mechanism, NDArray[np.bool_]] = {}  # which outputs came together with others of their user
     for mechanism, codes in encoded.items():
         alone = sent[users[mechanism]] == 1
         if alone.any():
-            blocks.append(Singles.build(mechanism, codes[alone], np.ones(int(alone.sum()), dtype=np.int64)))
+            singles = Singles.build(mechanism, codes[alone], np.ones(int(alone.sum()), dtype=np.int64))
+            built.append((singles, users[mechanism][alone], partial(singles.find, codes[alone])))
         if not alone.all():
             joint[mechanism] = ~alone
     if joint:
         sources, items = common_items([(mechanism, encoded[mechanism][own]) for mechanism, own in joint.items()])
         senders = np.concatenate([users[mechanism][own] for mechanism, own in joint.items()])
         numbers, who = np.unique(senders, return_inverse=True)
-        blocks.append(Joint.build(sources, who.ravel(), np.concatenate(items), np.ones(numbers.size, dtype=np.int64)))
-    for block in blocks:
+        ones = np.ones(numbers.size, dtype=np.int64)
+        several, places = Joint.build_with_places(sources, who.ravel(), np.concatenate(items), ones)
+        built.append((several, numbers, lambda: places))
+    for block, _, _ in built:
         block.check_possible(None)
-    return Reports(domain, in_order(blocks))
+    reports = Reports(domain, in_order(block for block, _, _ in built))
+
+    def patterns() -> Positions:
+        found, start = np.empty(count, dtype=np.int64), 0
+        for block in reports.blocks:
+            numbers, places_of = next((own, places_of) for each, own, places_of in built if each is block)
+            found[numbers] = start + places_of()
+            start += block.weights.size
+        return found
+
+    return reports, patterns
 
 
 def in_order(blocks: Iterable[Block]) -> tuple[Block, ...]:

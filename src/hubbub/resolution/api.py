@@ -14,7 +14,7 @@ from hubbub.core.threads import limit_threads_per_step
 from hubbub.estimators import Estimate
 from hubbub.estimators import estimate as estimate_shares
 from hubbub.estimators.shown_estimate import shown_estimate
-from hubbub.estimators.validation import check_estimate, check_reports
+from hubbub.estimators.validation import check_estimate, check_reports, refuse_weights
 from hubbub.intervals import NoSetShares, set_shares
 from hubbub.intervals.api import APPROXIMATE
 from hubbub.intervals.set_intervals import MAX_MATRIX_VALUES
@@ -91,6 +91,7 @@ def resolve(
     ['18 to 20', '21 to 30', '31 to 40', '41 to 49']
     """
     check_reports(reports, "resolve")
+    refuse_weights(reports, "resolve", "take reports.unweighted, or ask for intervals of ranges with hubbub.interval")
     relative = validation.share(relative, "relative", "resolve", expected=EXPECTED_RELATIVE)
     level = validation.level(level, "resolve")
     method = validation.one_of(method, METHODS, "method", "resolve", default="'family'")

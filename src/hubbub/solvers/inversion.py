@@ -38,9 +38,9 @@ def invert(reports: Reports) -> Floats:
         support, shares = block.mechanism.support, block.ones / block.senders
     elif isinstance(block.mechanism, FrequencyOracle):
         support = block.mechanism.support
-        shares = block.mechanism.support_counts(block.codes, block.weights) / block.users
+        shares = block.mechanism.support_counts(block.codes, reports.weights) / reports.weights.sum()
     else:
-        return _solve(block)
+        return _solve(block, reports.weights)
     return (shares - support.other) / (support.true - support.other)
 
 
@@ -61,7 +61,7 @@ def _mixture_text(reports: Reports) -> str:
     return ", ".join(contents)
 
 
-def _solve(block: Singles) -> Floats:
+def _solve(block: Singles, weights: Floats) -> Floats:
     name, values = type(block.mechanism).__name__, len(block.mechanism.domain)
     outputs = block.mechanism.outputs
     count = None if outputs is None else len(outputs)
@@ -75,7 +75,7 @@ def _solve(block: Singles) -> Floats:
         )
     matrix = block.mechanism.checked_matrix()
     shares = np.zeros(values)
-    shares[block.codes] = block.counts / block.users
+    shares[block.codes] = weights / weights.sum()
     scale = np.linalg.svd(matrix, compute_uv=False)
     rank = int(np.count_nonzero(scale > scale[0] * values * np.finfo(np.float64).eps))
     if rank < values:

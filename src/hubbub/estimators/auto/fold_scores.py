@@ -29,12 +29,13 @@ class Folds:
 def deal_into_folds(weights: Floats, folds: int, rng: np.random.Generator) -> Folds:
     """Deal the users of each pattern into folds."""
     counts = np.rint(weights).astype(np.int64)
+    counts[(weights > 0.0) & (counts == 0)] = 1  # of survey weights, which are not whole numbers
     if counts.sum() <= MAX_PERMUTED_USERS:
         patterns = rng.permutation(np.repeat(np.arange(counts.size), counts))  # the pattern of each user
         dealt = np.stack([np.bincount(patterns[fold::folds], minlength=counts.size) for fold in range(folds)])
     else:
         dealt = rng.multinomial(counts, np.full(folds, 1.0 / folds)).T
-    held_out = dealt.astype(np.float64)
+    held_out = dealt * (weights / np.maximum(counts, 1))
     return Folds(np.concatenate([weights[None], weights - held_out]), held_out)
 
 

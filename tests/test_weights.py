@@ -1,0 +1,209 @@
+"""Survey weights: what is estimated, how it scatters, and that weights that say nothing change nothing."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hubbub as hb
+from hubbub.intervals.deviance_cutoff import LocalScores
+from hubbub.intervals.interval_endpoints import LikelihoodRegion
+
+REFERENCE = Path(__file__).parent / "reference"
+ANSWERS = hb.Categories(["no", "unsure", "yes"])
+BOTH = {"sex": ["f", "m"], "age": ["o", "y"]}
+DESIGNS = {"weights": (), "strata": ("stratum",), "clusters": ("cluster",), "both": ("stratum", "cluster")}
+
+
+def people() -> dict[str, list[str]]:
+    """Return a small survey, column by column."""
+    with (REFERENCE / "survey_weights.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def reference() -> dict[str, dict[str, list[float]]]:
+    loaded: dict[str, dict[str, list[float]]] = json.loads((REFERENCE / "survey_weights.json").read_text())
+    return loaded
+
+
+def sampled(design: str, mechanism: hb.Mechanism, outputs: object) -> hb.Reports:
+    columns, given = people(), DESIGNS[design]
+    return hb.Reports.from_outputs(
+        mechanism,
+        outputs,
+        weights=np.array(columns["weight"], dtype=float),
+        strata=columns["stratum"] if "stratum" in given else None,
+        clusters=columns["cluster"] if "cluster" in given else None,
+    )
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_without_noise_it_is_what_the_survey_package_of_r_says(design: str) -> None:
+    """With epsilon 40 a report is the truth; shares, standard errors and degrees of freedom as svymean gives them."""
+    expected = reference()[design]
+    reports = sampled(design, hb.RandomizedResponse(ANSWERS, 40.0), people()["answer"])
+    estimate = hb.estimate(reports, "mle")
+    np.testing.assert_allclose(estimate.probabilities, expected["shares"], rtol=1e-9)
+    local = LocalScores(LikelihoodRegion.of(reports).top, 0, np.random.default_rng(1))
+    np.testing.assert_allclose(local.standard_errors(np.ones(3, dtype=bool)), expected["standard_errors"], rtol=1e-7)
+    assert reports.survey is not None
+    assert reports.survey.degrees_of_freedom == expected["degrees_of_freedom"]
+    for value, share, error in zip(ANSWERS.labels, expected["shares"], expected["standard_errors"], strict=True):
+        interval = hb.interval(reports, value, estimate=estimate)
+        assert interval.low < share < interval.high
+        assert (interval.high - interval.low) / error == pytest.approx(4.1, abs=0.35)  # two t quantiles, about
+
+
+def test_raking_is_what_the_survey_package_of_r_says() -> None:
+    columns = people()
+    margins: dict[str, dict[object, float]] = {
+        "sex": {"f": 520, "m": 480},
+        "region": {"east": 250, "north": 450, "west": 300},
+    }
+    raked = hb.rake(np.array(columns["weight"], dtype=float), columns, margins)
+    np.testing.assert_allclose(raked, reference()["raked"], rtol=1e-8)
+
+
+@pytest.mark.parametrize("mechanism", [hb.RandomizedResponse(ANSWERS, 1.0), hb.Rappor(ANSWERS, 2.0)])
+def test_equal_weights_change_nothing(mechanism: hb.Mechanism) -> None:
+    outputs = mechanism.privatize(["no"] * 300 + ["yes"] * 100, rng=1)
+    plain = hb.Reports.from_outputs(mechanism, outputs)
+    weighted = hb.Reports.from_outputs(mechanism, outputs, weights=np.full(400, 7.5))
+    assert weighted.effective_users == pytest.approx(400.0)
+    np.testing.assert_allclose(weighted.weights, plain.weights, rtol=1e-12)
+    for method in ("auto", "mle", "ibu", "inv-p"):
+        shares = [hb.estimate(reports, method).probabilities for reports in (plain, weighted)]
+        np.testing.assert_allclose(shares[0], shares[1], atol=1e-6)
+    for value in ANSWERS.labels:
+        mine, theirs = hb.interval(weighted, value), hb.interval(plain, value)
+        assert (mine.low, mine.high) == pytest.approx(
+            (theirs.low, theirs.high), abs=0.01
+        )  # F, and other draws of the score
+
+
+def test_a_weight_of_two_is_the_user_twice_for_the_estimate_only() -> None:
+    """Shares are those of users who are repeated; intervals are longer, because nobody else was asked."""
+    coin = hb.RandomizedResponse(ANSWERS, 2.0)
+    outputs = coin.privatize(["no"] * 500 + ["yes"] * 300 + ["unsure"] * 200, rng=1)
+    weights = np.where(np.arange(1000) % 3 == 0, 4.0, 1.0)
+    weighted = hb.Reports.from_outputs(coin, outputs, weights=weights)
+    repeated = hb.Reports.from_outputs(coin, np.repeat(outputs, weights.astype(int)))
+    shares = [hb.estimate(reports, "mle").probabilities for reports in (weighted, repeated)]
+    np.testing.assert_allclose(*shares, atol=1e-9)
+    mine, theirs = hb.interval(weighted, "yes"), hb.interval(repeated, "yes")
+    assert mine.high - mine.low > 1.3 * (theirs.high - theirs.low)
+    assert weighted.effective_users == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+
+
+def test_weights_mend_a_skewed_sample() -> None:
+    """Half of the population is young and always says yes, but only a tenth of the sample is."""
+    coin, rng = hb.RandomizedResponse(hb.Categories(["yes", "no"]), 1.5), np.random.default_rng(3)
+    young = rng.random(20_000) < 0.1
+    outputs = coin.privatize(np.where(young | (rng.random(20_000) < 0.2), "yes", "no"), rng=rng)
+    weights = hb.rake(np.ones(20_000), {"young": young}, {"young": {True: 0.5, False: 0.5}})
+    reports = hb.Reports.from_outputs(coin, outputs, weights=weights)
+    interval = hb.interval(reports, "yes")
+    assert interval.low < 0.6 < interval.high
+    assert not hb.interval(reports.unweighted, "yes").high > 0.4
+    check = hb.check(reports)
+    assert check.band.low[0] < 0.6 < check.band.high[0]
+    assert check.fit is not None
+    assert not check.fit.rejected
+
+
+def test_weighted_reports_add_up() -> None:
+    coin, rng = hb.RandomizedResponse(ANSWERS, 1.0), np.random.default_rng(5)
+    bits = hb.Rappor(ANSWERS, 1.0)
+    users: list[list[tuple[hb.Mechanism, object]]] = [
+        [(coin, answer)] if place % 3 else [(coin, answer), (bits, bits.privatize([answer], rng=place)[0])]
+        for place, answer in enumerate(rng.choice(ANSWERS.labels, 60).tolist())
+    ]
+    weights, strata = rng.gamma(2.0, size=60), rng.choice(["a", "b"], 60)
+    whole = hb.Reports.from_users(users, weights=weights, strata=strata)
+    order = rng.permutation(60)
+    parts = [
+        hb.Reports.from_users([users[place] for place in own], weights=weights[own], strata=strata[own])
+        for own in np.split(order, [10, 35])
+    ]
+    assert sum(parts) == whole
+    assert whole != hb.Reports.from_users(users, weights=weights)
+    np.testing.assert_allclose(sum(parts).weights, whole.weights)
+    by_hand = [
+        sum(weight for user, weight in zip(users, weights, strict=True) if user == [(coin, answer)])
+        for answer in ANSWERS.labels
+    ]
+    singles = np.sort(whole.weights * weights.sum() / whole.effective_users)
+    assert all(np.isclose(singles, weight).any() for weight in by_hand)
+    with pytest.raises(hb.ReportsError, match="with weights and reports without"):
+        whole + hb.Reports.from_users(users)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("zeros", [False, True])
+def test_weighted_intervals_cover(zeros: bool) -> None:
+    """Clusters of ten answer alike, and the weight depends on the answer: 400 studies, 94% less two standard errors."""
+    truth = np.array([0.7, 0.3, 0.0]) if zeros else np.array([0.5, 0.3, 0.2])
+    coin, covered = hb.RandomizedResponse(ANSWERS, 2.0), []
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        chance = truth / np.array([2.0, 1.0, 1.0])  # the first answer is sampled half as often, and has weight 2
+        lean = rng.dirichlet(20.0 * chance[chance > 0] / chance.sum(), 60)
+        places = np.array([rng.choice(lean.shape[1], p=row) for row in np.repeat(lean, 10, axis=0)])
+        outputs = coin.privatize(ANSWERS.labels[places], rng=rng)
+        weights = np.where(places == 0, 2.0, 1.0)
+        clusters = np.repeat(np.arange(60), 10)
+        reports = hb.Reports.from_outputs(coin, outputs, weights=weights, clusters=clusters)
+        band = hb.band(reports)
+        covered.append((band.low <= truth) & (truth <= band.high))
+    assert (np.mean(covered, axis=0) >= 0.94 - 2.0 * np.sqrt(0.94 * 0.06 / 400)).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"weights": [1.0, -1.0]}, "not a positive number"),
+        ({"weights": [1.0, 0.0]}, "not a positive number"),
+        ({"weights": [1.0, float("nan")]}, "not a positive number"),
+        ({"weights": ["1", "much"]}, "not a positive number"),
+        ({"weights": [1.0]}, "one for each user"),
+        ({"strata": ["a", None]}, "a name is missing"),
+        ({"clusters": ["a", "a"]}, "a single cluster"),
+    ],
+)
+def test_wrong_weights_are_explained(arguments: dict[str, list[object]], message: str) -> None:
+    coin = hb.RandomizedResponse(ANSWERS, 1.0)
+    with pytest.raises(hb.ReportsError, match=message) as caught:
+        hb.Reports.from_outputs(coin, ["yes", "no"], **arguments)
+    assert "remedy" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "margins", "message"),
+    [
+        ({"sex": ["f", "m"]}, {"age": {"old": 1.0}}, "a margin has no column"),
+        ({"sex": ["f", "m"]}, {"sex": {"f": 1.0}}, "do not have the same labels"),
+        ({"sex": ["f", "f"]}, {"sex": {"f": 0.5, "m": 0.5}}, "do not have the same labels"),
+        ({"sex": ["f", "m"]}, {"sex": {"f": 1.0, "m": 0.0}}, "not a positive number"),
+        (BOTH, {"sex": {"f": 1, "m": 1}, "age": {"o": 1, "y": 2}}, "same total"),
+        (BOTH, {"sex": {"f": 1, "m": 1}, "age": {"o": 0.5, "y": 1.5}}, "no weights meet"),
+        ({"sex": ["f"]}, {"sex": {"f": 1.0}}, "one entry for each user"),
+        ({}, {}, "nothing to rake to"),
+    ],
+)
+def test_margins_that_cannot_be_met_are_explained(columns: dict, margins: dict, message: str) -> None:  # type: ignore[type-arg]
+    with pytest.raises(hb.HubbubError, match=message):
+        hb.rake([1.0, 1.0], columns, margins)
+
+
+def test_what_takes_no_weights_says_so() -> None:
+    coin = hb.RandomizedResponse(ANSWERS, 1.0)
+    weighted = hb.Reports.from_outputs(coin, ["yes", "no"] * 50, weights=[1.0, 2.0] * 50)
+    with pytest.raises(hb.EstimateError, match="survey weights are not taken into account"):
+        hb.compare(weighted, weighted)
+    with pytest.raises(hb.EstimateError, match="survey weights are not taken into account"):
+        hb.interval(weighted, "yes", fakes=0.01)
