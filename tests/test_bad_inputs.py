@@ -41,6 +41,7 @@ from hubbub.intake.privatizing.api import privatize_file
 from hubbub.intake.read_plan import plan_reading
 from hubbub.intake.sources import csv_reader
 from hubbub.intake.sources.base import Rows
+from hubbub.intake.sources.column_names import ColumnNames
 from hubbub.intake.sources.csv_reader import CsvSource
 from hubbub.intake.tallies.tally_summary import Summary
 from studies import LIGHT_TOML
@@ -256,6 +257,17 @@ TEXTS = [
         {2: "bad-quotes", 4: "bad-quotes", 6: "unclosed-quote"},
         3,
     ),
+    lines("no weight", "output,weight\n3,1\n4,\n", {3: "no-weight"}, 1, study="one"),
+    lines("a weight of 0", "output,weight\n3,1\n4,0\n", {3: "not-a-weight"}, 1, study="one"),
+    lines("a negative weight", "output,weight\n3,1\n4,-2\n", {3: "not-a-weight"}, 1, study="one"),
+    lines("a weight with a comma", 'output,weight\n3,1\n4,"1,5"\n', {3: "not-a-weight"}, 1, study="one"),
+    lines(
+        "two weights of a user",
+        "user,output,weight\na,3,1\nb,4,1\na,5,2\n",
+        {2: "two-weights", 4: "two-weights"},
+        1,
+        study="one",
+    ),
     lines("no user", "user,output\nann,3\n,4\n", {3: "no-user"}, 1, study="one"),
     lines(
         "users above the limit",
@@ -302,7 +314,6 @@ TEXTS = [
     whole("capital in the header", "User,output\nann,3\n", "nearly-a-column", study="one"),
     whole("space in the header", "mechanism, output\nlight,3\n", "nearly-a-column"),
     whole("plural in the header", "outputs\n3\n", "nearly-a-column", study="one"),
-    whole("weights", "output,weight\n3,0.5\n", "weighted-rows", study="one"),
     whole("weights by another name", "output,Survey_Weight\n3,0.5\n", "weighted-rows", study="one"),
     whole("counts", "output,count\n3,70\n", "weighted-rows", study="one"),
     raw("gzip, cut short", ZIPPED[:-9], "corrupt-compression", ".csv.gz"),
@@ -1195,6 +1206,23 @@ OTHERS = [
         "groups: times of two forms",
         lambda folder, _: groups(folder, "time,output\n17/11/2026,3\n2026-11-17,3\n", by="week"),
         "not-a-time",
+    ),
+    Refused(
+        "survey: a row of no stratum",
+        lambda folder, _: groups(folder, "town,output,s\na,3,x\na,4,\n", columns=ColumnNames(stratum="s")),
+        "no-stratum",
+    ),
+    Refused(
+        "survey: a row of no cluster",
+        lambda folder, _: groups(folder, "town,output,c\na,3,x\na,5,y\na,4,\n", columns=ColumnNames(cluster="c")),
+        "no-cluster",
+    ),
+    Refused(
+        "survey: weights in some files",
+        lambda folder, _: hb.read_reports(
+            files(folder, a_csv="output\n3\n", b_csv="weight,output\n1,3\n"), STUDIES["one"]
+        ),
+        "weights-in-some",
     ),
     Refused("groups: no group", lambda folder, _: groups(folder, "town,output\n,3\nrome,3\n"), "no-group"),
     Refused(

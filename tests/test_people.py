@@ -172,7 +172,6 @@ MISTAKES: list[tuple[str, dict[str, str], str, str]] = [
     ("answer\n3\n", {}, "no-column", "there is no column output"),
     ("who,who,output\na,b,3\n", {"user_column": "who"}, "repeated-column", "several columns who"),
     ("user_id,output\na,3\n", {}, "nearly-a-column", "name it with --user-column user_id"),
-    ("output,weight\n3,2\n", {}, "weighted-rows", "weights are not supported yet"),
     ("output,WT\n3,2\n", {}, "weighted-rows", "column WT"),
     ("output,design weight\n3,2\n", {}, "weighted-rows", "column design weight"),
     ("output,count\n3,2\n", {}, "weighted-rows", "hubbub.Reports.from_counts"),

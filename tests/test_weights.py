@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ import pytest
 import hubbub as hb
 from hubbub.intervals.deviance_cutoff import LocalScores
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
+from terminal import hubbub
 
 REFERENCE = Path(__file__).parent / "reference"
 ANSWERS = hb.Categories(["no", "unsure", "yes"])
@@ -26,9 +30,8 @@ def people() -> dict[str, list[str]]:
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def reference() -> dict[str, dict[str, list[float]]]:
-    loaded: dict[str, dict[str, list[float]]] = json.loads((REFERENCE / "survey_weights.json").read_text())
-    return loaded
+def reference(name: str) -> Any:
+    return json.loads((REFERENCE / "survey_weights.json").read_text())[name]
 
 
 def sampled(design: str, mechanism: hb.Mechanism, outputs: object) -> hb.Reports:
@@ -45,7 +48,7 @@ def sampled(design: str, mechanism: hb.Mechanism, outputs: object) -> hb.Reports
 @pytest.mark.parametrize("design", DESIGNS)
 def test_without_noise_it_is_what_the_survey_package_of_r_says(design: str) -> None:
     """With epsilon 40 a report is the truth; shares, standard errors and degrees of freedom as svymean gives them."""
-    expected = reference()[design]
+    expected = reference(design)
     reports = sampled(design, hb.RandomizedResponse(ANSWERS, 40.0), people()["answer"])
     estimate = hb.estimate(reports, "mle")
     np.testing.assert_allclose(estimate.probabilities, expected["shares"], rtol=1e-9)
@@ -66,7 +69,7 @@ def test_raking_is_what_the_survey_package_of_r_says() -> None:
         "region": {"east": 250, "north": 450, "west": 300},
     }
     raked = hb.rake(np.array(columns["weight"], dtype=float), columns, margins)
-    np.testing.assert_allclose(raked, reference()["raked"], rtol=1e-8)
+    np.testing.assert_allclose(raked, reference("raked"), rtol=1e-8)
 
 
 @pytest.mark.parametrize("mechanism", [hb.RandomizedResponse(ANSWERS, 1.0), hb.Rappor(ANSWERS, 2.0)])
@@ -94,7 +97,7 @@ def test_a_weight_of_two_is_the_user_twice_for_the_estimate_only() -> None:
     weighted = hb.Reports.from_outputs(coin, outputs, weights=weights)
     repeated = hb.Reports.from_outputs(coin, np.repeat(outputs, weights.astype(int)))
     shares = [hb.estimate(reports, "mle").probabilities for reports in (weighted, repeated)]
-    np.testing.assert_allclose(*shares, atol=1e-9)
+    np.testing.assert_allclose(shares[0], shares[1], atol=1e-9)
     mine, theirs = hb.interval(weighted, "yes"), hb.interval(repeated, "yes")
     assert mine.high - mine.low > 1.3 * (theirs.high - theirs.low)
     assert weighted.effective_users == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
@@ -130,9 +133,10 @@ def test_weighted_reports_add_up() -> None:
         hb.Reports.from_users([users[place] for place in own], weights=weights[own], strata=strata[own])
         for own in np.split(order, [10, 35])
     ]
-    assert sum(parts) == whole
+    together = parts[0] + parts[1] + parts[2]
+    assert together == whole
     assert whole != hb.Reports.from_users(users, weights=weights)
-    np.testing.assert_allclose(sum(parts).weights, whole.weights)
+    np.testing.assert_allclose(together.weights, whole.weights)
     by_hand = [
         sum(weight for user, weight in zip(users, weights, strict=True) if user == [(coin, answer)])
         for answer in ANSWERS.labels
@@ -141,6 +145,71 @@ def test_weighted_reports_add_up() -> None:
     assert all(np.isclose(singles, weight).any() for weight in by_hand)
     with pytest.raises(hb.ReportsError, match="with weights and reports without"):
         whole + hb.Reports.from_users(users)
+
+
+STUDY = hb.Study(
+    ANSWERS, {"coin": hb.RandomizedResponse(ANSWERS, 1.0), "bits": hb.Rappor(ANSWERS, 1.0)}, max_reports_per_user=3
+)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_weights_are_read_from_files(named: bool, tmp_path: Path) -> None:
+    """Rows of coins and bits, of users with one or two rows, against the same reports built in memory."""
+    columns, coin, bits = people(), STUDY.mechanisms["coin"], STUDY.mechanisms["bits"]
+    users, lines = [], ["user,mechanism,output,w,stratum,psu" if named else "mechanism,output,w,stratum,psu"]
+    for place, answer in enumerate(columns["answer"]):
+        sent: list[tuple[hb.Mechanism, object]] = [(coin, coin.privatize([answer], rng=place)[0])]
+        if place % 2:
+            sent = [*(sent if named else []), (bits, bits.privatize([answer], rng=place)[0])]
+        users.append(sent)
+        rest = f"{columns['weight'][place]},{columns['stratum'][place]},{columns['cluster'][place]}"
+        for mechanism, output in sent:
+            name = "coin" if mechanism == coin else "bits"
+            row = f"{name},{mechanism.output_space.write(output)},{rest}"
+            lines.append(f"u{place},{row}" if named else row)
+    rng = np.random.default_rng(1)
+    (tmp_path / "r.csv").write_text("\n".join([lines[0], *rng.permutation(lines[1:])]) + "\n")
+    weights = np.array(columns["weight"], dtype=float)
+    expected = hb.Reports.from_users(users, weights=weights, strata=columns["stratum"], clusters=columns["cluster"])
+    read = partial(hb.read_reports, tmp_path / "r.csv", STUDY, weight_column="w", cluster_column="psu")
+    with nullcontext() if named else pytest.warns(hb.HubbubWarning, match="cannot be checked"):  # the study's limit
+        assert read(stratum_column="stratum") == expected
+
+
+def test_rows_with_wrong_weights_are_rejected(tmp_path: Path) -> None:
+    source = tmp_path / "r.csv"
+    source.write_text(
+        "user,mechanism,output,weight\na,coin,yes,1.5\nb,coin,no,-1\nc,coin,no,\nd,coin,no,0\ne,coin,yes,much\n"
+        "f,coin,yes,1\nf,coin,no,2\ng,coin,maybe,1\nh,coin,yes,1e999\n"
+    )
+    with pytest.raises(hb.IntakeError, match="not a positive number") as caught:
+        hb.read_reports(source, STUDY)
+    assert "line 3" in str(caught.value)
+    read = hb.read_reports(source, STUDY, allow_rejects=8, rejects=tmp_path / "rejects.csv")
+    assert read.users == 1
+    with (tmp_path / "rejects.csv").open(newline="") as file:
+        causes = [row["code"] for row in csv.DictReader(file)]
+    assert sorted(causes) == sorted(["not-a-weight"] * 4 + ["no-weight"] + ["two-weights"] * 2 + ["out-of-domain"])
+
+
+def test_commands_use_weights(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(
+        'version = 1\nname = "answers"\n[domain]\nkind = "categories"\nlabels = ["no", "unsure", "yes"]\n'
+        '[mechanisms.truth]\nkind = "randomized-response"\nepsilon = 40.0\n'
+    )
+    columns = people()
+    lines = [f"{answer},{weight}" for answer, weight in zip(columns["answer"], columns["weight"], strict=True)]
+    (tmp_path / "r.csv").write_text("\n".join(["output,weight", *lines]) + "\n")
+    run = hubbub("estimate", "study.toml", "r.csv", "--method", "mle", "--json", cwd=tmp_path)
+    document, expected = json.loads(run.stdout), reference("weights")
+    shares = [row["probability"] for row in document["estimate"]]
+    np.testing.assert_allclose(shares, expected["shares"], rtol=1e-9)
+    weights = np.array(columns["weight"], dtype=float)
+    assert document["effective_users"] == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+    assert "effective, by their weights" in hubbub("estimate", "study.toml", "r.csv", "--quick", cwd=tmp_path).stdout
+    refused = hubbub("collect", "study.toml", "r.csv", "-o", "t.tally.parquet", cwd=tmp_path)
+    assert refused.returncode == 1
+    assert "tallies do not keep survey weights yet" in refused.stderr
 
 
 @pytest.mark.slow

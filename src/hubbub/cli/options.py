@@ -50,6 +50,12 @@ MechanismColumn = Annotated[
 TimeColumn = Annotated[
     str | None, typer.Option(metavar="NAME", help="The column of times for --by day, week or month, if not `time`.")
 ]
+WeightColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of weights, if not `weight`.")]
+StratumColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of strata of a survey.")]
+ClusterColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The column of clusters: users who were sampled together."),
+]
 EqualFiles = Annotated[
     str | None,
     typer.Option(
@@ -81,11 +87,22 @@ class ReadingOptions:
     user_column: UserColumn = None
     mechanism_column: MechanismColumn = None
     time_column: TimeColumn = None
+    weight_column: WeightColumn = None
+    stratum_column: StratumColumn = None
+    cluster_column: ClusterColumn = None
     equal_files: EqualFiles = None
 
     def keywords(self) -> ReadOptions:
         """Return the keywords of `read_input`."""
-        columns = ColumnNames(self.output_column, self.user_column, self.mechanism_column, self.time_column)
+        columns = ColumnNames(
+            self.output_column,
+            self.user_column,
+            self.mechanism_column,
+            self.time_column,
+            self.weight_column,
+            self.stratum_column,
+            self.cluster_column,
+        )
         return {
             "allow_rejects": self.allow_rejects,
             "rejects": self.rejects,

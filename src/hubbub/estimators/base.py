@@ -66,4 +66,5 @@ def as_estimate(
         users=reports.users,
         settings=ReadOnly(settings),
         history=history,
+        effective_users=reports.effective_users if isinstance(reports, Reports) and reports.survey else None,
     )

@@ -75,6 +75,8 @@ class Estimate(Portable):
         How many iterations were made.
     users : int
         How many users sent the reports.
+    effective_users : float, or None
+        How many users of equal weight would tell as much; None where users have no survey weights.
     settings : mapping
         The settings that were used, defaults included.
     history : History or None
@@ -96,6 +98,7 @@ class Estimate(Portable):
     settings: Mapping[str, Any] = field(default_factory=lambda: ReadOnly({}))
     history: History | None = None
     intervals: ValueIntervals | None = field(default=None, repr=False)
+    effective_users: float | None = None
 
     def remember_intervals(self, intervals: ValueIntervals) -> None:
         """Keep intervals that were computed for this estimate, so that tables and pictures show them."""
@@ -107,12 +110,16 @@ class Estimate(Portable):
             return "0 at a maximum"
         return "by which maximum likelihood fits these reports better, noise and all: no error of the answer"
 
+    def _users_text(self) -> str:
+        effective = self.effective_users
+        return f"{self.users:,}" + ("" if effective is None else f" ({effective:,.0f} effective, by their weights)")
+
     def facts(self) -> list[Fact]:
         """Return the labelled facts that all renderers show."""
         return [
             Fact("method", self.method),
             Fact("status", self.status),
-            Fact("users", f"{self.users:,}"),
+            Fact("users", self._users_text()),
             Fact("values", f"{len(self.domain):,}"),
             Fact("log-likelihood", f"{self.log_likelihood:,.4f}"),
             Fact("gap", f"at most {upper_text(self.gap, 3)} nats per user ({self._gap_meaning()})"),
@@ -157,6 +164,7 @@ class Estimate(Portable):
             "status": self.status,
             "converged": self.converged,
             "users": self.users,
+            "effective_users": self.effective_users,
             "log_likelihood": finite(self.log_likelihood),
             "gap": finite(self.gap),
             "iterations": self.iterations,

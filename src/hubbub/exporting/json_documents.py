@@ -40,6 +40,7 @@ def estimate_document(
         "converged": own["converged"],
         "unique": None if check is None else check.identification.unique,
         "users": own["users"],
+        "effective_users": own["effective_users"],
         "rejected": sum(summary.rejected.values()),
         "log_likelihood": own["log_likelihood"],
         "gap": own["gap"],

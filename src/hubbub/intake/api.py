@@ -20,7 +20,7 @@ from hubbub.intake.counting.scratch_folder import sweep
 from hubbub.intake.counting.user_digests import UserDigests
 from hubbub.intake.group_names import EVERYBODY, check_by
 from hubbub.intake.in_memory_reading import read
-from hubbub.intake.read_plan import plan_reading, read_rows
+from hubbub.intake.read_plan import plan_reading, read_rows, refuse_survey
 from hubbub.intake.reading_notes import limit_notes, overlap_notes
 from hubbub.intake.sources.column_names import ColumnNames
 from hubbub.intake.study import Study
@@ -55,6 +55,9 @@ def read_reports(
     output_column: str | None = None,
     user_column: str | None = None,
     mechanism_column: str | None = None,
+    weight_column: str | None = None,
+    stratum_column: str | None = None,
+    cluster_column: str | None = None,
     equal_files: str | None = None,
 ) -> Generator[Progress, None, Reports]:
     """Read reports into memory.
@@ -79,6 +82,10 @@ def read_reports(
         Memory for sorting users, such as ``"4GB"``; more goes to the disk.
     output_column, user_column, mechanism_column
         The names of the columns, where they are not ``output``, ``user`` and ``mechanism``.
+    weight_column
+        The name of the column of survey weights, where it is not ``weight``: how many people each user stands for.
+    stratum_column, cluster_column
+        The names of the columns that say in which stratum, and in which cluster of users, each user was sampled.
     equal_files
         What files with exactly the same bytes are: copies (``"skip"``), or reports of different people (``"count"``).
         Without it they are refused.
@@ -95,7 +102,14 @@ def read_reports(
         allow_rejects=allow_rejects,
         rejects=rejects,
         memory=memory,
-        columns=ColumnNames(output_column, user_column, mechanism_column),
+        columns=ColumnNames(
+            output_column,
+            user_column,
+            mechanism_column,
+            weight=weight_column,
+            stratum=stratum_column,
+            cluster=cluster_column,
+        ),
         equal_files=equal_files,
     )
     reports, _ = yield from read(plan)
@@ -145,6 +159,7 @@ def scatter_reports(
         columns=ColumnNames(output_column, user_column, mechanism_column),
         equal_files=equal_files,
     )
+    refuse_survey(plan, "survey weights are not read on a cluster", "read them here, with read_reports")
     reports, _, _ = yield from scatter(plan, client)
     warn_caller(plan.notes)
     return reports
@@ -167,6 +182,9 @@ def collect(
     user_column: str | None = None,
     mechanism_column: str | None = None,
     time_column: str | None = None,
+    weight_column: str | None = None,
+    stratum_column: str | None = None,
+    cluster_column: str | None = None,
     equal_files: str | None = None,
 ) -> Generator[Progress, None, Tally]:
     """Count reports into a tally on disk.
@@ -200,7 +218,7 @@ def collect(
         (``"skip"``), or reports of different people (``"count"``). Without it such a file is refused.
     time_column
         The column of times, if it is not ``time``.
-    allow_rejects, memory, output_column, user_column, mechanism_column
+    allow_rejects, memory, output_column, user_column, mechanism_column, weight_column, stratum_column, cluster_column
         As in `read_reports`.
 
     Returns
@@ -244,9 +262,18 @@ def collect(
             allow_rejects=allow_rejects,
             rejects=rejects,
             memory=memory,
-            columns=ColumnNames(output_column, user_column, mechanism_column, time_column),
+            columns=ColumnNames(
+                output_column,
+                user_column,
+                mechanism_column,
+                time_column,
+                weight_column,
+                stratum_column,
+                cluster_column,
+            ),
             equal_files=equal_files,
         )
+        refuse_survey(plan, "tallies do not keep survey weights yet", "estimate from the rows themselves")
         if not plan.sources and old is not None:
             sync_folder(target)  # the run that wrote it may have been killed before it did this,
             sweep()  # or before it tidied up

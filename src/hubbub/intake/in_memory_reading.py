@@ -24,7 +24,7 @@ def read_groups(plan: ReadPlan) -> Generator[Progress, None, dict[Group, tuple[R
     """Read the reports of a plan, each group by itself."""
     with Scratch(plan.memory) as scratch:
         with plan.rejecting() as rejects:
-            groups = GroupCounters(plan.study, scratch, rejects, plan.by, users=plan.users)
+            groups = GroupCounters(plan.study, scratch, rejects, plan.by, users=plan.users, survey=plan.survey)
             counted = yield from read_rows(plan, groups.take, digests=False)
             yield Progress(0, 0, "merging users" if plan.users else "merging rows")
             contents = groups.contents()

@@ -25,7 +25,7 @@ from hubbub.intake.counting.rejects import NO_REJECTS, Allowance, Rejects
 from hubbub.intake.reading_notes import copies_notes, limit_notes, overlap_notes, unused_notes
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Rows, Source
-from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames, unused_columns, wanted_columns
+from hubbub.intake.sources.column_names import OWN_NAMES, SURVEY_ROLES, ColumnNames, unused_columns, wanted_columns
 from hubbub.intake.sources.file_source import FileSource
 from hubbub.intake.sources.source_lookup import check_equal_files, sources_of, without_copies
 from hubbub.intake.stamps import check_stamp
@@ -57,6 +57,7 @@ class ReadPlan:
     columns: Sequence[list[str]]  # that are read, for each source
     users: bool  # do rows say who sent them?
     by: tuple[str, ...] = ()  # the columns to group by
+    survey: tuple[str, ...] = ()  # which columns of a survey are read: weight, stratum, cluster
     notes: tuple[str, ...] = ()  # what was not used, and what cannot be checked
     skipped: tuple[str, ...] = ()  # sources that the tally holds already
     memory: str = DEFAULT_MEMORY
@@ -123,7 +124,8 @@ def plan_reading(
     for each in sources:
         check_stamp(each.name, each.stamp(), study)
     wanted = [wanted_columns(each, study, by) for each in sources]
-    users = with_users(sources, wanted)
+    users = "user" in with_roles(sources, wanted, ("user",), "users-in-some")
+    survey = with_roles(sources, wanted, [role for role in SURVEY_ROLES if role not in by], "weights-in-some")
     counted_before = [] if old is None else [counted.name for counted in old.sources]
     unused = [(each.name, unused_columns(each, names)) for each, names in zip(sources, wanted, strict=True)]
     notes = (
@@ -133,7 +135,7 @@ def plan_reading(
         *limit_notes(study, users=users),
     )
     always = rejects is not None or target is None
-    return ReadPlan(study, sources, wanted, users, by, notes, skipped, memory, allowed, listed, always)
+    return ReadPlan(study, sources, wanted, users, by, survey, notes, skipped, memory, allowed, listed, always)
 
 
 def source_name(source: Source) -> str:
@@ -141,19 +143,40 @@ def source_name(source: Source) -> str:
     return str(source.identity) if source.is_addressed else source.name
 
 
-def with_users(sources: Sequence[Source], columns: Sequence[Sequence[str]]) -> bool:
-    """Return whether rows say who sent them; refuse sources if only some of them do."""
-    named = [source.columns.name_of("user") in names for source, names in zip(sources, columns, strict=True)]
-    if any(named) and not all(named):
+def with_roles(
+    sources: Sequence[Source], columns: Sequence[Sequence[str]], roles: Sequence[str], code: str
+) -> tuple[str, ...]:
+    """Return which of some columns the sources have; refuse sources if only some of them do."""
+    found = []
+    for role in roles:
+        has = [
+            any(source.columns.role_of(name) == role for name in names)
+            for source, names in zip(sources, columns, strict=True)
+        ]
+        if any(has) and not all(has):
+            raise refusal(
+                code,
+                f"some files have a column {role} and some do not",
+                where=sources[has.index(False)].name,
+                got=f"no column {role}",
+                expected=f"the column {role} in all files, or in none",
+                remedy="add the column, or read the files separately",
+            )
+        found += [role] if any(has) else []
+    return tuple(found)
+
+
+def refuse_survey(plan: ReadPlan, what: str, remedy: str) -> None:
+    """Refuse rows with weights, strata or clusters where these would be ignored."""
+    if plan.survey:
         raise refusal(
-            "users-in-some",
-            "some files say who sent each row and some do not",
-            where=sources[named.index(False)].name,
-            got="no column user",
-            expected="the column user in all files, or in none",
-            remedy="add the column, or read the files separately",
+            "weighted-rows",
+            what,
+            where=plan.names[0],
+            got=f"a column {plan.survey[0]}",
+            expected="rows that all stand for one person",
+            remedy=f"{remedy}, or remove the column",
         )
-    return any(named)
 
 
 def read_rows(

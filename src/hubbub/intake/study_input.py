@@ -13,7 +13,7 @@ from hubbub.core.progress import Progress, stepwise
 from hubbub.intake.cluster_reading import scatter, scatter_tally
 from hubbub.intake.counting.external_sort import DEFAULT_MEMORY
 from hubbub.intake.in_memory_reading import read
-from hubbub.intake.read_plan import ReadOptions, plan_reading
+from hubbub.intake.read_plan import ReadOptions, plan_reading, refuse_survey
 from hubbub.intake.reading_notes import limit_notes
 from hubbub.intake.sources.column_names import OWN_NAMES, REPORT_ROLES
 from hubbub.intake.study_files import read_study
@@ -50,6 +50,7 @@ def read_input(
         plan = plan_reading(list(sources), read_study(path), **options)
         if cluster is None:
             return StudyInput(*(yield from read(plan)))
+        refuse_survey(plan, "survey weights are not read on a cluster", "leave --cluster out")
         reports, summary, few = yield from scatter(plan, cluster)
     return StudyInput(reports.merged() if few else reports, summary)
 

@@ -18,8 +18,8 @@ def rake(weights: object, columns: Mapping[str, object], margins: Mapping[str, M
     """Adjust survey weights to known margins of the population (raking, iterative proportional fitting).
 
     One margin alone is post-stratification. Each round multiplies the weights of a label by what brings their sum to
-    its total, margin after margin, until all totals are met. Intervals take the weights as given: the precision that known
-    margins add is not counted, which makes intervals longer rather than shorter.
+    its total, margin after margin, until all totals are met. Intervals take the weights as given: the precision that
+    known margins add is not counted, which makes intervals longer rather than shorter.
 
     Parameters
     ----------

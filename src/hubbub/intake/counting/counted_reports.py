@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from hubbub.core.arrays import Codes, Positions, frozen
 from hubbub.intake.counting.item_encoder import Coded, Encoder
 from hubbub.intake.counting.row_counting import RowCounter
+from hubbub.intake.counting.survey_tags import FIRST_TAG, SurveyTags
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import unique_codes
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
-from hubbub.reports import Block, Joint, Reports, Singles
+from hubbub.reports import Block, Joint, Reports, Singles, SurveyWeights
 from hubbub.reports.blocks import common_items
 from hubbub.reports.privacy_accounting import Spent, spent_once
-from hubbub.reports.reports import in_order
+from hubbub.reports.reports import assemble_with_patterns, in_order
 from hubbub.reports.validation import no_reports
 
 MAX_OUTPUTS_PER_USER = 1 << 24
@@ -33,6 +35,11 @@ class Content:
         patterns, packed_items = counter.patterns()
         encoder = counter.encoder
         self.singles: list[Singles] = []
+        self.joint: Joint | None = None
+        self.survey: SurveyWeights | None = None
+        if counter.tags is not None:
+            self._take_tagged(list(patterns.patterns()), packed_items, counter.tags)
+            return
         sent = np.flatnonzero(patterns.singles[: len(encoder.items)])
         for number, items, codes in encoder.codes_of(sent):
             self.singles.append(Singles.build(encoder.mechanisms[number], codes, patterns.singles[items]))
@@ -40,6 +47,47 @@ class Content:
         self.taken = sum(block.users for block in self.singles)  # outputs, one by one; packed ones as they are read
         if self.joint is not None:
             self.taken += int(self.joint.repeats.sum(axis=1) @ self.joint.counts)
+
+    def _take_tagged(
+        self, patterns: list[tuple[Positions, Positions]], packed_items: list[Coded], tags: SurveyTags
+    ) -> None:
+        """Take patterns of users whose last item says how they were sampled."""
+        encoder = self._counter.encoder
+        self.taken = sum(int(counts.sum()) * (rows.shape[1] - 1) for rows, counts in patterns)
+        if not patterns:
+            return
+        counts = np.concatenate([own for _, own in patterns])
+        lengths = np.concatenate([np.full(len(rows), rows.shape[1] - 1) for rows, _ in patterns])
+        items = np.concatenate([rows[:, :-1].ravel() for rows, _ in patterns])
+        sampled = np.concatenate([rows[:, -1] for rows, _ in patterns]) - FIRST_TAG
+        users = np.repeat(np.arange(counts.size), lengths)
+        common = np.unique(items[items < len(encoder.items)])
+        encoded: dict[Mechanism, list[Codes]] = {}
+        senders: dict[Mechanism, list[Positions]] = {}
+        for number, own, codes in (*encoder.codes_of(common), *packed_items):
+            sent = np.flatnonzero(np.isin(items, own))
+            order = np.argsort(own)
+            encoded.setdefault(encoder.mechanisms[number], []).append(
+                codes[order[np.searchsorted(own[order], items[sent])]]
+            )
+            senders.setdefault(encoder.mechanisms[number], []).append(users[sent])
+        reports, places = assemble_with_patterns(
+            self.study.domain,
+            {mechanism: np.concatenate(parts) for mechanism, parts in encoded.items()},
+            {mechanism: np.concatenate(parts) for mechanism, parts in senders.items()},
+            counts.size,
+        )
+        self.survey = SurveyWeights.build(places(), *tags.columns(sampled), counts)
+        totals = np.bincount(places(), counts, minlength=reports.weights.size).astype(np.int64)
+        first = 0
+        for block in reports.blocks:
+            assert isinstance(block, Singles | Joint)  # noqa: S101  # what is assembled
+            counted = replace(block, counts=frozen(totals[first : first + block.counts.size]))
+            first += block.counts.size
+            if isinstance(counted, Joint):
+                self.joint = counted
+            else:
+                self.singles.append(counted)
 
     @property
     def blocks(self) -> list[Block]:
@@ -95,7 +143,7 @@ class Content:
             return None
         for block in blocks:
             block.check_possible(None)
-        return Reports(self.study.domain, in_order(blocks))
+        return Reports(self.study.domain, in_order(blocks), self.survey)
 
 
 def _joint(encoder: Encoder, patterns: list[tuple[Positions, Positions]], packed_items: list[Coded]) -> Joint | None:

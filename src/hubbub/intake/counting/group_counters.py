@@ -41,7 +41,9 @@ class GroupCounters:
         *,
         users: bool,
         known_users: DigestsByGroup | None = None,
+        survey: Sequence[str] = (),
     ) -> None:
+        self._survey = survey
         self._study, self._scratch, self._rejects, self._by = study, scratch, rejects, tuple(by)
         self._users, self._known_users = users, known_users
         self._nowhere = RowCounter(study, scratch, rejects, users=users, prefix="nowhere_")  # rows of no group
@@ -105,7 +107,15 @@ class GroupCounters:
     def _new_counter(self, group: Group, rejects: Rejects) -> RowCounter:
         known = None if self._known_users is None else self._known_users.of(group)
         prefix = f"group{len(self._counters)}_" if group else ""
-        return RowCounter(self._study, self._scratch, rejects, users=self._users, known_users=known, prefix=prefix)
+        return RowCounter(
+            self._study,
+            self._scratch,
+            rejects,
+            users=self._users,
+            known_users=known,
+            prefix=prefix,
+            survey=self._survey,
+        )
 
     def contents(self) -> dict[Group, Content]:
         """Return what was counted in each group, numbers before names."""

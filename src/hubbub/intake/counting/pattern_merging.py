@@ -21,7 +21,8 @@ class Patterns:
     Users may be added from several threads at once.
     """
 
-    def __init__(self, base: int) -> None:
+    def __init__(self, base: int, *, tagged: bool = False) -> None:
+        self._tagged = tagged  # does each user's last item say how they were sampled?
         self.singles = np.zeros(base, dtype=np.int64)
         self._base = base
         self._waiting: dict[int, list[Positions]] = {}  # by length: one row, or one number, for each user
@@ -88,7 +89,7 @@ class Patterns:
 
     def _is_number(self, length: int) -> bool:
         """Whether `length` items fit into one number: numbers sort quickly."""
-        return bool(self._base**length < 2**62)
+        return bool(self._base**length < 2**62) and not self._tagged
 
     def _split(self, keys: Positions, length: int) -> Positions:
         """Return the items that numbers were made of."""

@@ -18,8 +18,9 @@ from hubbub.intake.counting.item_encoder import Coded, EncodedRows, Encoder
 from hubbub.intake.counting.packed_singles import PackedSingles
 from hubbub.intake.counting.pattern_merging import Patterns
 from hubbub.intake.counting.rejects import Rejects
+from hubbub.intake.counting.survey_tags import SurveyTags
 from hubbub.intake.counting.user_digests import UserDigests
-from hubbub.intake.counting.user_ids import rounded_user, user_ids
+from hubbub.intake.counting.user_ids import numbered_users, rounded_user, user_ids
 from hubbub.intake.counting.user_rows import PLACE_BITS, UserRows
 from hubbub.intake.reject_causes import Fault, missing_entry
 from hubbub.intake.sources.base import Rows, Source, check_counted
@@ -31,8 +32,8 @@ from hubbub.reports.pattern_rows import rows_by_length
 class RowCounter:
     """All rows that were counted so far.
 
-    `known_users` are those that a tally remembers, `sources` those that other processes read, and `prefix` keeps the
-    tables of several counters apart that share one scratch.
+    `known_users` are those that a tally remembers, `sources` those that other processes read, `prefix` keeps the
+    tables of several counters apart that share one scratch, and `survey` names the columns of a survey that are read.
     """
 
     def __init__(
@@ -45,8 +46,10 @@ class RowCounter:
         known_users: UserDigests | None = None,
         sources: Sequence[Source] = (),
         prefix: str = "",
+        survey: Sequence[str] = (),
     ) -> None:
         self.study, self.rejects = study, rejects
+        self.tags = SurveyTags(survey) if survey else None
         self.encoder = Encoder(study)
         self.rows = 0
         self.tallied = 0  # outputs of users that were counted before
@@ -57,7 +60,7 @@ class RowCounter:
         self._packed_count = 0
         self.singles = PackedSingles(self.encoder.mechanisms, scratch, prefix)
         self.users: UserRows | None = None  # where rows do not say who sent them
-        if users:
+        if users or survey:  # where rows do not say who sent them, each is a user
             self.users = UserRows(
                 study,
                 self.encoder,
@@ -67,6 +70,7 @@ class RowCounter:
                 sources=self._sources,
                 known_users=known_users,
                 prefix=prefix,
+                tagged=self.tags is not None,
             )
 
     # -- counting ------------------------------------------------------------------------------------
@@ -110,25 +114,32 @@ class RowCounter:
         """Put rows aside until all rows of their users are there; return those whose user is at fault."""
         import pyarrow as pa
 
-        users, items = user_ids(rows.columns["user"]), encoded.by_row()
+        is_named = "user" in rows.columns
+        users = user_ids(rows.columns["user"]) if is_named else numbered_users(self.rows - rows.parsed, rows.parsed)
+        items = encoded.by_row()
         good = items >= 0
         good[[row for row, _ in encoded.refused]] = False
         nobody, missing = missing_entry("user"), np.flatnonzero(good & users.missing)
         faults = [(place, nobody) for place in rows.place(missing).tolist()]
         rounded = np.flatnonzero(good & users.rounded & ~users.missing)
-        entries = rows.columns["user"].take(pa.array(rounded)).to_pylist()
+        entries = rows.columns["user"].take(pa.array(rounded)).to_pylist() if is_named else []
         faults += zip(rows.place(rounded).tolist(), map(rounded_user, entries), strict=True)
         good &= ~(users.missing | users.rounded)
+        tags = None
+        if self.tags is not None:
+            tags, untagged = self.tags.encode(rows)
+            faults += [(int(rows.place(np.array([row]))[0]), fault) for row, fault in untagged if good[row]]
+            good &= tags >= 0
         first = (len(self._sources) - 1) << PLACE_BITS
         places = first + rows.place(np.arange(rows.parsed)) if waiting.with_places else None
-        waiting.put(users, good & (encoded.keys >= 0), items, places)
+        waiting.put(users, good & (encoded.keys >= 0), items, places, tags=tags)
         for part in encoded.packed:
             own = np.zeros(good.size, dtype=bool)
             own[part.places] = True
             order = np.argsort(part.places)
             content = to_bytes(self.encoder.mechanisms[part.mechanism], part.codes[order])
             own_items = np.full(good.size, -1 - part.mechanism)
-            waiting.put(users, own & good, own_items, places, content[good[part.places[order]]])
+            waiting.put(users, own & good, own_items, places, content[good[part.places[order]]], tags)
         return faults
 
     def _count(self, items: Positions, counts: Positions) -> None:
@@ -165,7 +176,7 @@ class RowCounter:
     def patterns(self) -> tuple[Patterns, list[Coded]]:
         """Return all users' patterns, and those of their items that are packed."""
         base = len(self.encoder.items)
-        patterns = Patterns(base)
+        patterns = Patterns(base, tagged=self.tags is not None)
         patterns.singles[: min(base, self._counts.size)] += self._counts[:base]
         packed_items = [Coded(mechanism, base + numbers, codes) for mechanism, numbers, codes in self._packed_items]
         for items, lengths, users in self._tallied:

@@ -95,6 +95,11 @@ def _rounded(texts: pa.Array) -> NDArray[np.bool_]:
     return long
 
 
+def numbered_users(first: int, count: int) -> UserIds:
+    """Return a user of its own for each row, where rows do not say who sent them."""
+    return _numbers(first + np.arange(count), np.zeros(count, dtype=bool))
+
+
 def _check_size(column: pa.ChunkedArray) -> None:
     """Refuse a dictionary with long entries that occur again and again: written out, they would not fit."""
     import pyarrow as pa

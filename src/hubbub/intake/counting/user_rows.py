@@ -20,6 +20,7 @@ from hubbub.intake.counting.item_encoder import Coded, Encoder
 from hubbub.intake.counting.packed_singles import PackedSingles, byte_table, content_of
 from hubbub.intake.counting.pattern_merging import Patterns
 from hubbub.intake.counting.rejects import Rejects
+from hubbub.intake.counting.survey_tags import FIRST_TAG, two_tags
 from hubbub.intake.counting.user_digests import UserDigests
 from hubbub.intake.counting.user_ids import UserIds, counted_before, impossible, too_many
 from hubbub.intake.reject_causes import Fault
@@ -50,14 +51,17 @@ class UserRows:
         sources: Sequence[Source],
         known_users: UserDigests | None,
         prefix: str,
+        tagged: bool = False,
     ) -> None:
         self._study, self._encoder, self._scratch, self._rejects = study, encoder, scratch, rejects
         self._singles, self._sources, self._known_users, self._prefix = singles, sources, known_users, prefix
         self._some_packed = bool(encoder.packed.any())
         self._all_possible = all(mechanism.full_support for mechanism in encoder.mechanisms)
         # Places are kept where a user may be rejected as a whole.
-        self.with_places = study.max_reports_per_user is not None or known_users is not None or not self._all_possible
-        kept = {"user": True, "item": True, "code": self._some_packed, "place": self.with_places}
+        may_reject = study.max_reports_per_user is not None or known_users is not None or not self._all_possible
+        self.with_places = may_reject or tagged
+        self._tagged = tagged
+        kept = {"user": True, "item": True, "code": self._some_packed, "place": self.with_places, "tag": tagged}
         self._columns = [name for name, is_kept in kept.items() if is_kept]
 
     def put(
@@ -67,8 +71,12 @@ class UserRows:
         items: Positions,
         places: Positions | None,
         content: NDArray[np.uint8] | None = None,
+        tags: Positions | None = None,
     ) -> None:
-        """Put the rows in `which` aside, under the number or the name of their user; `content` are packed outputs."""
+        """Put the rows in `which` aside, under the number or the name of their user.
+
+        `content` are packed outputs, and `tags` how the users were sampled.
+        """
         import pyarrow as pa
 
         for table, own in ((NUMBERS, which & users.numbered), (NAMES, which & ~users.numbered)):
@@ -84,6 +92,8 @@ class UserRows:
             columns: dict[str, NDArray[Any]] = {"item": (items if everything else items[own]).astype(np.int32)}
             if places is not None:
                 columns["place"] = places if everything else places[own]
+            if tags is not None:
+                columns["tag"] = tags if everything else tags[own]
             rows = byte_table(columns, None if content is None else content[own[which]])
             if self._some_packed and content is None:
                 rows = rows.append_column("code", pa.nulls(count, pa.binary()))
@@ -148,9 +158,13 @@ class UserRows:
             kept = np.repeat(~refused, lengths)
             rows, items, lengths = rows.filter(kept), items[kept], lengths[~refused]
         items = items.astype(np.int64, copy=False)
+        first_rows = np.cumsum(lengths) - lengths
+        tags = np.asarray(one_array(rows["tag"]))[first_rows] if self._tagged else None
         if self._some_packed:
             items, lengths, base = self._unpack(rows, items, lengths, base, packed_items)
             patterns.widen(base)
+        if tags is not None:
+            items, lengths = np.insert(items, np.cumsum(lengths), FIRST_TAG + tags), lengths + 1
         patterns.add(items, lengths)
         return base
 
@@ -173,6 +187,11 @@ class UserRows:
         if not self._all_possible:
             for which in np.flatnonzero(~self._possible(items, starts) & ~refused).tolist():
                 reject(which, impossible(user(which), int(lengths[which])))
+        if self._tagged:
+            tags = np.asarray(one_array(rows["tag"]))
+            differ = np.add.reduceat((tags != np.repeat(tags[starts], lengths)).astype(np.int64), starts) > 0
+            for which in np.flatnonzero(differ & ~refused).tolist():
+                reject(which, two_tags(user(which), int(lengths[which])))
         if self._known_users is not None:
             known = self._known_users.seen(rows["user"].take(starts), ~refused)
             for which in np.flatnonzero(known).tolist():
@@ -205,7 +224,7 @@ class UserRows:
         self, rows: pa.Table, items: Positions, lengths: Positions, base: int, packed_items: list[Coded]
     ) -> tuple[Positions, Positions, int]:
         """Put users with one packed output aside; number the packed outputs of the others from `base`."""
-        alone = np.repeat(lengths == 1, lengths)
+        alone = np.repeat((lengths == 1) & (not self._tagged), lengths)
         for item in np.unique(items[items < 0]).tolist():
             mechanism = -1 - item
             own = np.flatnonzero((items == item) & alone)
@@ -219,7 +238,7 @@ class UserRows:
                 items[own] = numbers
                 base += own.size
         kept = items >= 0
-        return items[kept], lengths[(lengths > 1) | kept[np.cumsum(lengths) - lengths]], base
+        return items[kept], lengths[(lengths > 1) | self._tagged | kept[np.cumsum(lengths) - lengths]], base
 
 
 def _user_starts(users: pa.ChunkedArray) -> Positions:

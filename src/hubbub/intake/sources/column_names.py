@@ -19,8 +19,9 @@ from hubbub.reports.validation import no_reports
 if TYPE_CHECKING:
     from hubbub.intake.sources.base import Rows, Source
 
-ROLES = ("output", "user", "mechanism", "time", "value")
-REPORT_ROLES = ROLES[:4]  # the roles of columns in reports
+SURVEY_ROLES = ("weight", "stratum", "cluster")
+REPORT_ROLES = ("output", "user", "mechanism", "time", *SURVEY_ROLES)  # the roles of columns in reports
+ROLES = (*REPORT_ROLES, "value")
 PERIOD_NAMES = ("day", "week", "month")
 MAX_NAME_LETTERS = 60  # of a column's name in a message
 NEAR_NAMES = {
@@ -32,8 +33,8 @@ NEAR_NAMES = {
 WEIGHTS = (
     (
         re.compile(r"(survey|sampl(e|ing)|design|person|case|final|freq(uency)?|psp|an|[afip])?w(eigh|egh|gh|g)?ts?"),
-        "weights are not supported yet",
-        "remove the column to give every row the same weight, or rename it if it is not a weight",
+        "a column may hold survey weights",
+        "if it does, name it with --weight-column {}; otherwise remove or rename it",
     ),
     (
         re.compile(r"counts?|freqs?|frequency|frequencies|n(um)?(users|people|respondents)"),
@@ -52,6 +53,9 @@ class ColumnNames:
     user: str | None = None
     mechanism: str | None = None
     time: str | None = None  # of which the day, week or month may be a group
+    weight: str | None = None  # how many people the user of a row stands for
+    stratum: str | None = None  # read if it is named, as the cluster is
+    cluster: str | None = None
     value: str | None = None  # in files of values that are still to be privatized
 
     def __post_init__(self) -> None:
@@ -134,6 +138,10 @@ def wanted_columns(source: Source, study: Study, by: Sequence[str] = ()) -> list
         )
     if user in names or columns.is_chosen("user"):
         wanted.append(user)
+    if "weight" in names and columns.role_of("weight") == "weight" and "weight" not in by:
+        wanted.append(columns.name_of("weight"))
+    wanted += [columns.name_of(role) for role in SURVEY_ROLES if columns.is_chosen(role)]
+    wanted = list(dict.fromkeys(wanted))
     by_period = any(is_period(group, names) for group in by)
     if columns.is_chosen("time") and not by_period:
         raise SettingError(
@@ -147,7 +155,8 @@ def wanted_columns(source: Source, study: Study, by: Sequence[str] = ()) -> list
         wanted.append(columns.name_of("time"))
     wanted += [group for group in by if group not in wanted and not is_period(group, names)]
     check_columns(source, names, wanted)
-    _refuse_weights(source, unused_columns(source, wanted))
+    has_weights = columns.name_of("weight") in wanted
+    _refuse_weights(source, unused_columns(source, wanted), WEIGHTS[1:] if has_weights else WEIGHTS)
     return wanted
 
 
@@ -203,10 +212,10 @@ def refuse_near_names(source: Source, names: list[str], near_names: Mapping[str,
             )
 
 
-def _refuse_weights(source: Source, names: list[str]) -> None:
+def _refuse_weights(source: Source, names: list[str], signs: Sequence[tuple[re.Pattern[str], str, str]]) -> None:
     """Refuse rows that stand for more or fewer than one person each: they would be counted as one."""
     for name in names:
-        for pattern, what, remedy in WEIGHTS:
+        for pattern, what, remedy in signs:
             if pattern.fullmatch(_letters(name)):
                 raise refusal(
                     "weighted-rows",
@@ -214,7 +223,7 @@ def _refuse_weights(source: Source, names: list[str]) -> None:
                     where=f"{source.name}, column {name}",
                     got=f"a column called {shorten(name)}, which would be ignored",
                     expected="one row for each report of one person",
-                    remedy=remedy,
+                    remedy=remedy.format(name),
                 )
 
 
