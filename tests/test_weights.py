@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import hubbub as hb
+from damaging import parts_of_tally, seal, write_forged
 from hubbub.intervals.deviance_cutoff import LocalScores
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
 from terminal import hubbub
@@ -172,8 +173,31 @@ def test_weights_are_read_from_files(named: bool, tmp_path: Path) -> None:
     weights = np.array(columns["weight"], dtype=float)
     expected = hb.Reports.from_users(users, weights=weights, strata=columns["stratum"], clusters=columns["cluster"])
     read = partial(hb.read_reports, tmp_path / "r.csv", STUDY, weight_column="w", cluster_column="psu")
-    with nullcontext() if named else pytest.warns(hb.HubbubWarning, match="cannot be checked"):  # the study's limit
+    warned = partial(pytest.warns, hb.HubbubWarning, match="cannot be checked")  # the study's limit
+    with nullcontext() if named else warned():
         assert read(stratum_column="stratum") == expected
+    lines = (tmp_path / "r.csv").read_text().splitlines()
+    halves = [tmp_path / "1.csv", tmp_path / "2.csv"]
+    ordered = [lines[0], *sorted(lines[1:])]  # the rows of a user are in one half
+    middle = next(place for place in range(120, 200) if not named or ordered[place][:4] != ordered[place - 1][:4])
+    for half, own in zip(halves, (ordered[1:middle], ordered[middle:]), strict=True):
+        half.write_text("\n".join([lines[0], *own]) + "\n")
+    options: dict[str, Any] = {"weight_column": "w", "stratum_column": "stratum", "cluster_column": "psu"}
+    with nullcontext() if named else warned():
+        for half in halves:
+            steps = hb.collect(STUDY, half, tmp_path / "s.tally.parquet", users_complete=True, **options)
+        parts = [hb.collect(STUDY, half, half.with_suffix(".tally.parquet"), **options).path for half in halves[::-1]]
+        merged = hb.merge(parts, tmp_path / "m.tally.parquet", users_complete=True)
+    assert hb.read_tally(steps.path).reports == expected
+    assert steps.path.read_bytes() == merged.path.read_bytes()
+    assert merged.summary.weight == pytest.approx(weights.sum())
+    with nullcontext() if named else warned():
+        options = {"by": "stratum", "weight_column": "w", "cluster_column": "psu"}
+        by_stratum = hb.collect(STUDY, halves, tmp_path / "g.tally.parquet", **options)
+    for stratum, reports in by_stratum.groups().items():
+        own = np.array(columns["stratum"]) == stratum
+        assert reports.users == own.sum()
+        assert reports.effective_users == pytest.approx(weights[own].sum() ** 2 / (weights[own] ** 2).sum())
 
 
 def test_rows_with_wrong_weights_are_rejected(tmp_path: Path) -> None:
@@ -207,9 +231,10 @@ def test_commands_use_weights(tmp_path: Path) -> None:
     weights = np.array(columns["weight"], dtype=float)
     assert document["effective_users"] == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
     assert "effective, by their weights" in hubbub("estimate", "study.toml", "r.csv", "--quick", cwd=tmp_path).stdout
-    refused = hubbub("collect", "study.toml", "r.csv", "-o", "t.tally.parquet", cwd=tmp_path)
-    assert refused.returncode == 1
-    assert "tallies do not keep survey weights yet" in refused.stderr
+    collected = hubbub("collect", "study.toml", "r.csv", "-o", "t.tally.parquet", cwd=tmp_path)
+    assert f"They stand for {weights.sum():,.6g} people" in collected.stdout
+    again = hubbub("estimate", "t.tally.parquet", "--method", "mle", "--json", cwd=tmp_path)
+    assert json.loads(again.stdout) == document
 
 
 @pytest.mark.slow
@@ -241,7 +266,6 @@ def test_weighted_intervals_cover(zeros: bool) -> None:
         ({"weights": ["1", "much"]}, "not a positive number"),
         ({"weights": [1.0]}, "one for each user"),
         ({"strata": ["a", None]}, "a name is missing"),
-        ({"clusters": ["a", "a"]}, "a single cluster"),
     ],
 )
 def test_wrong_weights_are_explained(arguments: dict[str, list[object]], message: str) -> None:
@@ -249,6 +273,31 @@ def test_wrong_weights_are_explained(arguments: dict[str, list[object]], message
     with pytest.raises(hb.ReportsError, match=message) as caught:
         hb.Reports.from_outputs(coin, ["yes", "no"], **arguments)
     assert "remedy" in str(caught.value)
+
+
+def test_a_single_cluster_says_nothing_about_clusters() -> None:
+    coin = hb.RandomizedResponse(ANSWERS, 1.0)
+    one, other = (hb.Reports.from_outputs(coin, ["yes", "no"], clusters=[name, name]) for name in ("a", "b"))
+    assert hb.interval(one + other, "yes").high == 1.0
+    with pytest.raises(hb.ReportsError, match="a single cluster"):
+        hb.interval(one, "yes")
+
+
+@pytest.mark.parametrize("column", ["weight", "users"])
+def test_forged_weights_are_refused(column: str, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("mechanism,output,weight\ncoin,yes,1\ncoin,yes,2\ncoin,no,1\n")
+    with pytest.warns(hb.HubbubWarning, match="cannot be checked"):
+        path = hb.collect(STUDY, tmp_path / "r.csv", tmp_path / "t.tally.parquet").path
+    rows, document = parts_of_tally(path)
+    assert rows.column_names[-3:] == ["weight", "stratum", "cluster"]
+    numbers = rows[column].to_pylist()
+    changed = rows.set_column(
+        rows.column_names.index(column), rows.schema.field(column), [[*numbers[:-1], numbers[-1] + 1]]
+    )
+    for table, is_right in ((rows, True), (changed, False)):
+        forged = hb.read_tally(write_forged(tmp_path / "f.tally.parquet", table, seal(document, table)))
+        with nullcontext() if is_right else pytest.raises(hb.IntakeError, match="does not match its description"):
+            assert forged.reports.users == 3
 
 
 @pytest.mark.parametrize(

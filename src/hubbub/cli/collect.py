@@ -70,6 +70,8 @@ def show_tally(tally: Tally, as_json: bool) -> None:
     rejected = sum(summary.rejected.values())
     users, rows = plural(summary.users, "user"), plural(summary.rows - rejected, "row")
     out().print(f"{tally.path}: {users} from {rows}, {plural(rejected, 'row')} rejected", soft_wrap=True)
+    if summary.weight is not None:
+        out().print(f"They stand for {summary.weight:,.6g} people, by their weights.", soft_wrap=True)
     if summary.by:
         titles = group_titles(group.entries for group in summary.groups)
         shown = [f"{printable(titles[group.entries])} ({plural(group.users, 'user')})" for group in summary.groups]

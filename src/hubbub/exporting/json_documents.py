@@ -196,6 +196,7 @@ def tally_document(tally: Tally) -> dict[str, Any]:
         "rejected": sum(summary.rejected.values()),
         "rejected_by_cause": dict(sorted(summary.rejected.items())),
         "sources": [{"name": source.name, "sha256": source.digest, "rows": source.rows} for source in summary.sources],
+        "weight": summary.weight,
         "by": list(summary.by),
         "groups": [
             {"group": title, "users": group.users, "rejected": sum(group.rejected.values())}

@@ -31,6 +31,7 @@ from hubbub.intake.tallies.double_counting import (
     load_known_users,
     other_groups,
     other_study,
+    other_survey,
     rejected_in_groups,
 )
 from hubbub.intake.tallies.tally import WAIT_OR_MERGE, Tally, check_target, read_tally
@@ -273,7 +274,10 @@ def collect(
             ),
             equal_files=equal_files,
         )
-        refuse_survey(plan, "tallies do not keep survey weights yet", "estimate from the rows themselves")
+        if cluster is not None:
+            refuse_survey(plan, "survey weights are not read on a cluster", "collect on one machine")
+        if old is not None and plan.sources and old.summary.survey != plan.survey:
+            raise other_survey(old, plan.survey)
         if not plan.sources and old is not None:
             sync_folder(target)  # the run that wrote it may have been killed before it did this,
             sweep()  # or before it tidied up
@@ -288,6 +292,7 @@ def collect(
                     divided_by,
                     users=plan.users and cluster is None,  # workers merge the rows of users
                     known_users=known_users,
+                    survey=plan.survey,
                 )
                 if cluster is None:
                     counted, rows = (yield from read_rows(plan, groups.take)), groups.rows
@@ -302,7 +307,8 @@ def collect(
                 contents = groups.contents()
             plan.check_rejected(rejected, rows)
             sign = None if key is None else UserDigests.sign(key)
-            summary = Summary(study, 0, rows, dict(rejected.codes), counted, {}, plan.users, sign, divided_by)
+            summary = Summary(study, 0, rows, dict(rejected.codes), counted, {}, plan.users, sign)
+            summary = replace(summary, by=divided_by, survey=plan.survey)
             if old is not None:
                 summary = added([old.summary, summary])
             yield Progress(0, 0, "writing")
@@ -358,7 +364,8 @@ def merge(
         parts = [read_tally(name) for name in names]
         digests = check_disjoint(parts, complete=users_complete, equal_files=equal_files)
         with Scratch(memory) as scratch:
-            groups = GroupCounters(parts[0].study, scratch, Rejects(), parts[0].summary.by, users=False)
+            by, survey = parts[0].summary.by, parts[0].summary.survey
+            groups = GroupCounters(parts[0].study, scratch, Rejects(), by, users=False, survey=survey)
             for place, tally in enumerate(parts):
                 yield Progress(place, len(parts), f"reading {tally.path}")
                 add_groups(groups, tally)

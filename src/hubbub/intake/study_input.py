@@ -17,6 +17,7 @@ from hubbub.intake.read_plan import ReadOptions, plan_reading, refuse_survey
 from hubbub.intake.reading_notes import limit_notes
 from hubbub.intake.sources.column_names import OWN_NAMES, REPORT_ROLES
 from hubbub.intake.study_files import read_study
+from hubbub.intake.tallies.double_counting import other_survey
 from hubbub.intake.tallies.tally import ENDING, read_tally
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.reports import Reports
@@ -45,6 +46,8 @@ def read_input(
         summary = replace(tally.summary, notes=tuple(limit_notes(tally.study, users=tally.summary.named)))
         if cluster is None:
             return StudyInput(tally.reports, summary)
+        if tally.summary.survey:
+            raise other_survey(tally, ())
         reports, few = yield from scatter_tally(tally, cluster, memory=options.get("memory", DEFAULT_MEMORY))
     else:
         plan = plan_reading(list(sources), read_study(path), **options)

@@ -32,6 +32,7 @@ MIN_DRAWS_BEYOND_CUTOFF = 20  # simulated deviances above the cutoff: their numb
 MAX_SIMULATED_VALUES = 1_500  # values over which quadratic programs are solved
 MAX_INFORMATION_ENTRIES = 20_000_000  # likelihoods from which the information is computed; of more, a sample is used
 MAX_EMPTY_SHARE = 0.1  # of 1/sqrt(users), or of an even share: what an interior point leaves on values without mass
+MIN_DESIGN_EFFECT = 0.01  # few clusters may be equal by chance
 RIDGE = 1e-10  # relative to the largest entry of the diagonal
 
 
@@ -117,7 +118,7 @@ class LocalScores:
             return max(1.0, float(np.abs(np.linalg.eigvals(inverse @ covariance)).max()))
         tilt = inverse @ weights[positive]
         plain = float(weights[positive] @ tilt)
-        return float(tilt @ covariance @ tilt) / plain if plain > 0.0 else 1.0
+        return max(MIN_DESIGN_EFFECT, float(tilt @ covariance @ tilt) / plain) if plain > 0.0 else 1.0
 
 
 class DevianceSimulation(LocalScores):

@@ -7,6 +7,7 @@ that differ, strata, and clusters of users who were sampled together (Binder's l
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -55,9 +56,7 @@ class SurveyWeights(Portable):
         new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
         totals = np.add.reduceat(users[order], np.flatnonzero(new)) if order.size else users
         kept = [frozen(column[new]) for column in columns]
-        built = cls(kept[0], kept[1], kept[2], kept[3], frozen(totals))
-        built._check_clusters()
-        return built
+        return cls(kept[0], kept[1], kept[2], kept[3], frozen(totals))
 
     def moved(self, positions: Positions) -> SurveyWeights:
         """Return the same users, where pattern k is at `positions[k]`."""
@@ -67,6 +66,17 @@ class SurveyWeights(Portable):
         """Return the users of both; their patterns are numbered alike. A stratum or cluster of the same name is one."""
         columns = ("patterns", "weights", "strata", "clusters", "users")
         return SurveyWeights.build(*(np.concatenate([getattr(self, each), getattr(other, each)]) for each in columns))
+
+    def rows(self, which: Positions) -> SurveyWeights:
+        """Return some of the rows, as they are."""
+        return SurveyWeights(
+            self.patterns[which], self.weights[which], self.strata[which], self.clusters[which], self.users[which]
+        )
+
+    @property
+    def total(self) -> float:
+        """The weight of all users."""
+        return math.fsum((self.users * self.weights).tolist())
 
     # -- what is estimated ---------------------------------------------------------------------------
 
@@ -112,6 +122,7 @@ class SurveyWeights(Portable):
     @property
     def degrees_of_freedom(self) -> float:
         """How many units were sampled beyond the first of each stratum."""
+        self._check_clusters()
         return float((self._sampled - 1.0).sum())
 
     def score_covariance(self, scores: Floats) -> Floats:
@@ -120,6 +131,7 @@ class SurveyWeights(Portable):
         Between the sampled units of a stratum: n / (n - 1) sum_i (u_i - mean u)(u_i - mean u)', where u_i is the sum of
         weights times scores over the users of unit i.
         """
+        self._check_clusters()
         unit, stratum = self._units
         correction = self._sampled / np.maximum(self._sampled - 1.0, 1.0)
         sums = self.users * self.scaled
@@ -139,6 +151,7 @@ class SurveyWeights(Portable):
         return np.asarray(squares / self.effective_users)
 
     def _check_clusters(self) -> None:
+        """Refuse clusters that do not say how far clusters differ. Not before: parts of a survey may be merged."""
         if not self.is_clustered:
             return
         if (self.clusters == NO_LABEL).any():

@@ -89,6 +89,18 @@ class Content:
             else:
                 self.singles.append(counted)
 
+    def sampled_by_block(self) -> dict[Block, SurveyWeights]:
+        """Return how the users of each block were sampled; patterns are numbered within the block."""
+        assert self.survey is not None  # noqa: S101  # only asked for then
+        sampled, first = {}, 0
+        for block in in_order(self.blocks):
+            size = block.weights.size
+            own = np.flatnonzero((self.survey.patterns >= first) & (self.survey.patterns < first + size))
+            rows = self.survey.rows(own)
+            sampled[block] = replace(rows, patterns=rows.patterns - first)
+            first += size
+        return sampled
+
     @property
     def blocks(self) -> list[Block]:
         """The reports that are merged, without the packed ones."""

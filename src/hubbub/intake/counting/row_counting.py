@@ -18,7 +18,7 @@ from hubbub.intake.counting.item_encoder import Coded, EncodedRows, Encoder
 from hubbub.intake.counting.packed_singles import PackedSingles
 from hubbub.intake.counting.pattern_merging import Patterns
 from hubbub.intake.counting.rejects import Rejects
-from hubbub.intake.counting.survey_tags import SurveyTags
+from hubbub.intake.counting.survey_tags import FIRST_TAG, SurveyTags
 from hubbub.intake.counting.user_digests import UserDigests
 from hubbub.intake.counting.user_ids import numbered_users, rounded_user, user_ids
 from hubbub.intake.counting.user_rows import PLACE_BITS, UserRows
@@ -55,7 +55,7 @@ class RowCounter:
         self.tallied = 0  # outputs of users that were counted before
         self._sources: list[Source] = list(sources)
         self._counts = np.zeros(0, dtype=np.int64)
-        self._tallied: list[tuple[Positions, Positions, Positions]] = []
+        self._tallied: list[tuple[Positions, Positions, Positions, Positions | None]] = []
         self._packed_items: list[Coded] = []
         self._packed_count = 0
         self.singles = PackedSingles(self.encoder.mechanisms, scratch, prefix)
@@ -149,8 +149,11 @@ class RowCounter:
 
     # -- what was counted before, or elsewhere -------------------------------------------------------
 
-    def add_singles(self, mechanism: int, codes: Codes, users: Positions) -> None:
-        """Add users who sent one output, counted before."""
+    def add_singles(self, mechanism: int, codes: Codes, users: Positions, tags: Positions | None = None) -> None:
+        """Add users who sent one output, counted before; `tags` say how they were sampled."""
+        if tags is not None:
+            self.add_patterns(self.add_items(mechanism, codes), np.ones(len(codes), dtype=np.int64), users, tags)
+            return
         self.tallied += int(users.sum())
         if self.encoder.packed[mechanism]:
             self.singles.put(mechanism, to_bytes(self.encoder.mechanisms[mechanism], codes), users)
@@ -166,10 +169,12 @@ class RowCounter:
         self._packed_count += len(codes)
         return -1 - numbers
 
-    def add_patterns(self, items: Positions, lengths: Positions, users: Positions) -> None:
+    def add_patterns(
+        self, items: Positions, lengths: Positions, users: Positions, tags: Positions | None = None
+    ) -> None:
         """Add users who sent several outputs, counted before: items of one pattern after the other."""
         self.tallied += int(lengths @ users)
-        self._tallied.append((items, lengths, users))
+        self._tallied.append((items, lengths, users, tags))
 
     # -- what was counted ----------------------------------------------------------------------------
 
@@ -179,9 +184,10 @@ class RowCounter:
         patterns = Patterns(base, tagged=self.tags is not None)
         patterns.singles[: min(base, self._counts.size)] += self._counts[:base]
         packed_items = [Coded(mechanism, base + numbers, codes) for mechanism, numbers, codes in self._packed_items]
-        for items, lengths, users in self._tallied:
+        for items, lengths, users, tags in self._tallied:
             for own, rows in rows_by_length(np.where(items < 0, base - 1 - items, items), lengths):
-                patterns.add_patterns(np.sort(rows, axis=1), users[own])
+                sampled = [] if tags is None else [FIRST_TAG + tags[own]]
+                patterns.add_patterns(np.column_stack([np.sort(rows, axis=1), *sampled]), users[own])
         base += self._packed_count
         patterns.widen(base)
         if self.users is not None:

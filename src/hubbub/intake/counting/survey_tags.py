@@ -50,6 +50,11 @@ class SurveyTags:
         bad = np.flatnonzero(tags[which] < 0).tolist()
         return tags[which], [(row, faults[int(which[row])]) for row in bad]
 
+    def number(self, weights: Floats, strata: Sequence[str], clusters: Sequence[str]) -> Positions:
+        """Return the tags of users that were counted before."""
+        tags = zip(weights.tolist(), strata, clusters, strict=True)
+        return np.array([self._tags.setdefault(tag, len(self._tags)) for tag in tags], dtype=np.int64)
+
     def columns(self, tags: Positions) -> tuple[Floats, NDArray[np.str_], NDArray[np.str_]]:
         """Return the weights, strata and clusters of some tags."""
         listed = list(self._tags)

@@ -153,6 +153,18 @@ def other_groups(tally: Tally, by: Sequence[str]) -> IntakeError:
     )
 
 
+def other_survey(tally: Tally, survey: Sequence[str]) -> IntakeError:
+    """Return the error for a tally with other columns of a survey: weights on one side only, for example."""
+    return refusal(
+        "weights-in-some",
+        "the tally does not have the same columns of a survey",
+        where=str(tally.path),
+        got=", ".join(tally.summary.survey) or "no weights",
+        expected=", ".join(survey) or "no weights",
+        remedy="collect all reports with their weights, or all without",
+    )
+
+
 def check_disjoint(
     tallies: Sequence[Tally], *, complete: bool, equal_files: str | None
 ) -> dict[Group, NDArray[np.void]] | None:
@@ -185,6 +197,8 @@ def check_disjoint(
             raise other_study(tally, first.study)
         if tally.summary.by != first.summary.by:
             raise other_groups(tally, first.summary.by)
+        if tally.summary.survey != first.summary.survey:
+            raise other_survey(tally, first.summary.survey)
     for place, tally in enumerate(tallies):
         for twin in tallies[:place]:
             _refuse_shared(twin, tally, equal_files)

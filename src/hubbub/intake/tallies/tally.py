@@ -9,6 +9,8 @@ One row for each output of a pattern:
     packed     rows of bits, seeds with buckets, digests; null otherwise
     times      how often the output occurs in the pattern
     users      how many users sent the pattern
+    weight, stratum, cluster
+               of a survey with weights: how many people each of these users stands for, and where they were sampled
 
 The file's metadata hold one JSON document: version, fingerprint, the study itself, what was counted. Nothing in it can
 run code, and nothing depends on the order of arrival or the time of day: the same reports give the same bytes.
@@ -135,9 +137,10 @@ class Tally:
                 )
 
 
-def schema() -> Any:
-    """Return the columns of a tally."""
+def schema(*, survey: bool = False) -> Any:
+    """Return the columns of a tally; one of a survey has its weights, strata and clusters as well."""
     short = pa.dictionary(pa.int32(), pa.string())
+    sampled = [pa.field("weight", pa.float64()), pa.field("stratum", short), pa.field("cluster", short)]
     return pa.schema(
         [
             pa.field("kind", short, nullable=False),
@@ -147,6 +150,7 @@ def schema() -> Any:
             pa.field("packed", pa.binary()),
             pa.field("times", pa.int32(), nullable=False),
             pa.field("users", pa.int64(), nullable=False),
+            *(sampled if survey else []),
         ]
     )
 
@@ -178,8 +182,8 @@ def read_tally(path: str | Path) -> Tally:
         remedy = "a file of reports is read together with its study: hubbub estimate study.toml FILE"
         raise _not_a_tally(str(file), "a Parquet file without a tally's description", remedy)
     summary = read_summary(text, str(file))
-    columns = _plain_columns(stored)
-    if stored.names != schema().names or columns != _plain_columns(schema()):
+    columns, expected = _plain_columns(stored), schema(survey=bool(summary.survey))
+    if stored.names != expected.names or columns != _plain_columns(expected):
         raise damaged(str(file), f"columns {shorten({name: str(kind) for name, kind in columns.items()}, 200)}")
     return Tally(file, summary)
 
@@ -251,7 +255,7 @@ class RowsDigest:
                 array = array.cast(array.type.value_type)
             present.update(np.asarray(array.is_valid()).astype(np.uint8).data)
             array = array.drop_null()
-            if pa.types.is_integer(array.type):
+            if pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
                 values = np.asarray(array)
                 numbers.update(values.astype(values.dtype.newbyteorder("<"), copy=False).data)
             elif len(array):

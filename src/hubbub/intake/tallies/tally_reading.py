@@ -6,6 +6,7 @@ format is a `DamageError`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -34,6 +35,7 @@ from hubbub.intake.tallies.tally_writing import texts_of
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.reports import Joint, Reports, Singles
+from hubbub.reports.survey_weights import NO_LABEL
 
 BATCH_ROWS = 1 << 20
 # Which columns are filled in rows of each kind. Of output and packed, it is up to the mechanism which one is.
@@ -73,10 +75,15 @@ def grouped_reports(tally: Tally, by: Sequence[str], memory: str = DEFAULT_MEMOR
     reports: dict[Group, Reports] = {}
     for group, sections in sections_by(tally, by).items():
         with Scratch(memory) as scratch, _in_memory(tally):
-            counter = RowCounter(tally.study, scratch, Rejects(), users=False)
+            counter = RowCounter(tally.study, scratch, Rejects(), users=False, survey=tally.summary.survey)
             for section in sections:
                 add_section(counter, tally, section)
             reports[group] = Content(counter).reports(str(tally.path))
+    weight = math.fsum(own.survey.total for own in reports.values() if own.survey is not None)
+    if tally.summary.weight is not None and not math.isclose(weight, tally.summary.weight, rel_tol=1e-9):
+        raise damaged(
+            str(tally.path), f"weights that add up to {weight!r}, {tally.summary.weight!r} in its description"
+        )
     return reports
 
 
@@ -350,6 +357,7 @@ class _TallyAdder:
 
     def __init__(self, counter: RowCounter, claimed: int) -> None:
         self._counter = counter
+        self._tags: dict[int, list[Positions]] = {}  # of single outputs, where users have weights
         self._claimed = claimed  # outputs that the tally says it holds
         self._codes: dict[int, list[Codes]] = {}  # single outputs that are not packed, by mechanism
         self._last: dict[int, NDArray[np.uint8]] = {}  # the last packed single output, by mechanism
@@ -375,14 +383,40 @@ class _TallyAdder:
 
         Only all of them together have an order: that of `index_codes` depends on which codes there are.
         """
-        for codes in self._codes.values():
+        for number, codes in self._codes.items():
             _, back = index_codes(np.concatenate(codes))
-            refuse_if((back != np.arange(back.size)).any(), "single outputs that are not in order")
+            if number in self._tags:  # an output has a row for each weight
+                pairs = np.column_stack([back, np.concatenate(self._tags[number])])
+                refuse_if(bool((np.diff(back) < 0).any()), "single outputs that are not in order")
+                refuse_if(len(np.unique(pairs, axis=0)) != len(pairs), "single outputs that are twice the same")
+            else:
+                refuse_if((back != np.arange(back.size)).any(), "single outputs that are not in order")
+
+    def _sampled(self, rows: pa.Table) -> Positions | None:
+        """Return the tags of rows of a survey: how their users were sampled."""
+        tags = self._counter.tags
+        if tags is None:
+            return None
+        refuse_if(rows["weight"].null_count > 0, "a row without a weight")
+        weights = np.asarray(one_array(rows["weight"]))
+        refuse_if(not ((weights > 0.0) & np.isfinite(weights)).all(), "a weight that is not a positive number")
+        strata, clusters = (
+            [NO_LABEL if label is None else label for label in rows[name].cast(pa.string()).to_pylist()]
+            for name in ("stratum", "cluster")
+        )
+        return tags.number(weights, strata, clusters)
 
     def _add_singles(self, rows: pa.Table, users: Positions, times: Positions) -> None:
         refuse_if((times != 1).any(), "a single output that was sent several times")
+        tags = self._sampled(rows)
         for number, own, codes in self._by_mechanism(rows):
             mechanism = self._counter.encoder.mechanisms[number]
+            if tags is not None:
+                content = to_bytes(mechanism, codes) if is_packed(mechanism) else codes
+                self._codes.setdefault(number, []).append(content)
+                self._tags.setdefault(number, []).append(tags[own])
+                self._counter.add_singles(number, codes, users[own], tags[own])
+                continue
             if is_packed(mechanism):
                 content = to_bytes(mechanism, codes)
                 known = np.concatenate([self._last.get(number, content[:0]), content])
@@ -399,6 +433,7 @@ class _TallyAdder:
         starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
         pattern = np.repeat(np.arange(starts.size), np.diff(np.append(starts, numbers.size)))
         refuse_if((users != users[starts][pattern]).any(), "a pattern with two counts")
+        tags = self._sampled(rows.take(pa.array(starts)))
         lengths = np.add.reduceat(times, starts)
         self._joint += int(lengths.sum())
         too_long = lengths.max() > MAX_OUTPUTS_PER_USER or self._joint > MAX_JOINT_OUTPUTS
@@ -410,7 +445,7 @@ class _TallyAdder:
             entries = np.unique(pattern[own] * len(distinct) + back)
             refuse_if(entries.size != own.size, "a pattern that lists an output twice")
             items[own] = self._counter.add_items(number, codes)
-        self._counter.add_patterns(np.repeat(items, times), lengths, users[starts])
+        self._counter.add_patterns(np.repeat(items, times), lengths, users[starts], tags)
         self.users += int(users[starts].sum())
 
     def _by_mechanism(self, rows: pa.Table) -> Iterator[tuple[int, Positions, Codes]]:

@@ -20,10 +20,11 @@ from hubbub.client import digest_of
 from hubbub.core.errors import HubbubError, IntakeError, StudyError, shorten
 from hubbub.intake.group_names import Group, group_order
 from hubbub.intake.reject_causes import ROWS, refusal
+from hubbub.intake.sources.column_names import SURVEY_ROLES
 from hubbub.intake.study import Study, parse_study
 from hubbub.reports.privacy_accounting import Spent
 
-VERSION, GROUPS_VERSION = 1, 2  # of a tally as a whole, and of one that is divided into groups
+VERSION, DIVIDED_VERSION = 1, 2  # of a plain tally, and of one whose users are divided: into groups, or by weights
 FORMAT = "hubbub tally"
 MAX_COUNT = 2**53  # of users and rows: up to here sums are exact
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -66,6 +67,8 @@ class Summary:
     key: str | None = None  # the sign of the key of users' digests, where these are kept
     by: tuple[str, ...] = ()  # the columns by which the tally is divided into groups
     groups: tuple[CountedGroup, ...] = ()
+    survey: tuple[str, ...] = ()  # which columns of a survey were read: weight, stratum, cluster
+    weight: float | None = None  # of all users, where there are weights
     skipped: tuple[str, ...] = field(default=(), compare=False)  # sources left out of a run: they were counted before
     notes: tuple[str, ...] = field(default=(), compare=False)  # of a run: columns not used, and the like
     row_groups: tuple[str, ...] | None = field(default=None, compare=False)  # digests of the rows; None: not kept
@@ -78,7 +81,7 @@ class Summary:
         """Return the JSON document, in a fixed order, with a digest of itself at the end."""
         document: dict[str, Any] = {
             "format": FORMAT,
-            "version": GROUPS_VERSION if self.by else VERSION,
+            "version": DIVIDED_VERSION if self.by or self.survey else VERSION,
             "fingerprint": self.study.fingerprint,
             "name": self.study.name,
             "study": json.loads(self.study.canonical),
@@ -108,6 +111,8 @@ class Summary:
                 }
                 for group in self.groups
             ]
+        if self.survey:
+            document["survey"], document["weight"] = list(self.survey), self.weight
         if self.row_groups is not None:
             document["row_groups"] = list(self.row_groups)
             document["digest"] = digest_of(document)
@@ -195,6 +200,14 @@ def _are_names(value: Any) -> bool:
     return type(value) is list and bool(value) and all(type(text) is str and text for text in value)
 
 
+def _are_survey_roles(value: Any) -> bool:
+    return _are_names(value) and value == [role for role in SURVEY_ROLES if role in value]
+
+
+def _is_weight(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value < math.inf
+
+
 Shape = dict[str, Callable[[Any], bool]]  # the entries of an object, and what each must be
 HEAD: Shape = {"format": lambda value: value == FORMAT, "version": _is(int)}
 BODY: Shape = {
@@ -212,6 +225,7 @@ BODY: Shape = {
 SOURCE: Shape = {"name": _is(str), "sha256": _is(str, type(None)), "rows": _is_count}
 PLACE: Shape = {"place": _is(str, type(None))}  # of a source; older tallies do not record it
 GROUPS: Shape = {"by": _are_names, "groups": _is(list)}
+SURVEY: Shape = {"survey": _are_survey_roles, "weight": _is_weight}
 GROUP: Shape = {
     "entries": _are_names,
     "users": _is_count,
@@ -227,23 +241,30 @@ def read_summary(text: bytes, where: str) -> Summary:
     try:
         document = _document(text)
         _check(document, HEAD)
-        if document["version"] not in (VERSION, GROUPS_VERSION):
+        if document["version"] not in (VERSION, DIVIDED_VERSION):
             raise refusal(
                 "unknown-version",
                 "unsupported version of the tally",
                 where=where,
                 got=f"version {shorten(document['version'])}",
-                expected=f"version {VERSION} or {GROUPS_VERSION}",
+                expected=f"version {VERSION} or {DIVIDED_VERSION}",
                 remedy="use a newer hubbub",
             )
         digested = "digest" in document or "row_groups" in document  # older tallies have neither of the two
         if digested:
             _check_digest(document, where)
         _check(document, BODY)
-        is_divided = document["version"] == GROUPS_VERSION
+        is_divided, is_sampled = (
+            document["version"] == DIVIDED_VERSION and any(key in document for key in shape)
+            for shape in (GROUPS, SURVEY)
+        )
+        if document["version"] == DIVIDED_VERSION:
+            refuse_if(not digested, "groups or weights without digests of their rows")
+            refuse_if(not is_divided and not is_sampled, "neither groups nor weights")
         if is_divided:
-            refuse_if(not digested, "groups without digests of their rows")
             _check(document, GROUPS)
+        if is_sampled:
+            _check(document, SURVEY)
         summary = Summary(
             _study(document, where),
             document["users"],
@@ -255,6 +276,8 @@ def read_summary(text: bytes, where: str) -> Summary:
             document["key"],
             tuple(document["by"]) if is_divided else (),
             tuple(map(_group, document["groups"])) if is_divided else (),
+            tuple(document["survey"]) if is_sampled else (),
+            document["weight"] if is_sampled else None,
             row_groups=tuple(document["row_groups"]) if digested else None,
         )
         _check_sums(summary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -22,8 +23,9 @@ from hubbub.intake.sources.packed_columns import is_packed, to_bytes
 from hubbub.intake.tallies.tally import KEY, digest_of_rows, schema
 from hubbub.intake.tallies.tally_summary import CountedGroup, Summary
 from hubbub.mechanisms import Mechanism
-from hubbub.reports import Joint, Singles
+from hubbub.reports import Joint, Singles, SurveyWeights
 from hubbub.reports.privacy_accounting import Spent
+from hubbub.reports.survey_weights import NO_LABEL
 from hubbub.reports.validation import no_reports
 
 ROW_GROUP_ROWS = 1 << 20
@@ -42,6 +44,7 @@ def write_tally(
     """
     spent: Counter[Spent] = Counter()
     groups: list[CountedGroup] = []
+    weights: list[float] = []
     row_groups: list[str] = []
     with atomic_write(path) as file:
         options = {
@@ -49,7 +52,7 @@ def write_tally(
             "use_dictionary": ["kind", "mechanism", "output"],
             "write_page_checksum": True,
         }
-        with parquet.ParquetWriter(KeptOpen(file), schema(), **options) as writer:
+        with parquet.ParquetWriter(KeptOpen(file), schema(survey=bool(summary.survey)), **options) as writer:
             for group in sorted(contents, key=group_order):
                 content, packed, before = contents[group], Counter[str](), len(row_groups)
                 for rows in _row_groups(_tables(content, packed, None if digests is None else digests.get(group))):
@@ -57,6 +60,7 @@ def write_tally(
                     writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
                     row_groups.append(digest_of_rows(table))
                 if len(row_groups) > before:  # else all of its rows were rejected
+                    weights += [] if content.survey is None else [content.survey.total]
                     own = spent_by(content.study, content.blocks, packed)
                     spent.update(own)
                     users, lines = sum(own.values()), len(row_groups) - before
@@ -68,6 +72,7 @@ def write_tally(
                 users=sum(group.users for group in groups),
                 spent=dict(spent),
                 groups=tuple(groups) if summary.by else (),
+                weight=math.fsum(weights) if summary.survey else None,
                 row_groups=tuple(row_groups),
             )
             text = json.dumps(summary.document(), allow_nan=False, ensure_ascii=True, separators=(",", ":"))
@@ -111,17 +116,22 @@ class RowBlocks:
 def _tables(content: Content, packed: Counter[str], digests: NDArray[np.void] | None) -> Iterator[pa.Table]:
     """Yield the rows of a tally in order: by mechanism and output, then joint patterns, then digests."""
     names = {mechanism: label for label, mechanism in sorted(content.study.mechanisms.items(), reverse=True)}
-    blocks = sorted(content.singles, key=lambda block: names[block.mechanism])
+    blocks = sorted(content.singles, key=lambda block: (is_packed(block.mechanism), names[block.mechanism]))
+    survey, is_survey = content.survey, content.survey is not None
+    sampled = {} if survey is None else content.sampled_by_block()
     for block in _merged(blocks):
-        yield _table("single", block.counts, **_items(names[block.mechanism], block.mechanism, block.codes))
+        own = sampled.get(block)
+        codes, counts = (block.codes, block.counts) if own is None else (block.codes[own.patterns], own.users)
+        yield _table("single", counts, own, **_items(names[block.mechanism], block.mechanism, codes))
     for label, mechanism, codes, users in content.packed():
         packed[label] += int(users.sum())
         yield _table("single", users, **_items(label, mechanism, codes))
     if content.joint is not None:
-        yield from _joint(content.joint, names)
+        yield from _joint(content.joint, names, sampled.get(content.joint))
     if digests is not None and digests.size:
         rows = np.frombuffer(digests.tobytes(), dtype=np.uint8).reshape(digests.size, -1)
-        yield _table("person", np.zeros(digests.size, dtype=np.int64), packed=binary_array(rows))
+        none = np.zeros(digests.size, dtype=np.int64)
+        yield _table("person", none, survey=is_survey, packed=binary_array(rows))
 
 
 def _merged(blocks: list[Singles]) -> list[Singles]:
@@ -148,20 +158,25 @@ def texts_of(mechanism: Mechanism, codes: Codes) -> list[str]:
     return [space.write(output) for output in space.decode(codes)]
 
 
-def _joint(block: Joint, names: Mapping[Mechanism, str]) -> Iterator[pa.Table]:
-    """Yield joint patterns in their order, all outputs of one together."""
+def _joint(block: Joint, names: Mapping[Mechanism, str], sampled: SurveyWeights | None) -> Iterator[pa.Table]:
+    """Yield joint patterns in their order, all outputs of one together; with weights, once for each of them."""
     items = pa.concat_tables(
         [pa.table(_items(names[mechanism], mechanism, codes)) for mechanism, codes in block.sources]
     )
-    step = max(1, ROW_GROUP_ROWS // max(1, round(block.repeats.nnz / block.counts.size)))
-    for first in range(0, block.counts.size, step):
-        part = block.repeats[first : first + step].tocoo()
+    repeats, counts = block.repeats, block.counts
+    if sampled is not None:
+        repeats, counts = repeats[sampled.patterns], sampled.users
+    step = max(1, ROW_GROUP_ROWS // max(1, round(repeats.nnz / counts.size)))
+    for first in range(0, counts.size, step):
+        part = repeats[first : first + step].tocoo()
         order = np.lexsort((part.col, part.row))
         rows = items.take(pa.array(part.col[order].astype(np.int64)))
+        pattern = first + part.row[order].astype(np.int64)
         yield _table(
             "joint",
-            block.counts[first + part.row[order]],
-            pattern=first + part.row[order].astype(np.int64),
+            counts[pattern],
+            None if sampled is None else sampled.rows(pattern),
+            pattern=pattern,
             mechanism=rows["mechanism"].cast(pa.string()).dictionary_encode(),
             output=rows["output"],
             packed=rows["packed"],
@@ -169,13 +184,19 @@ def _joint(block: Joint, names: Mapping[Mechanism, str]) -> Iterator[pa.Table]:
         )
 
 
-def _table(kind: str, users: Positions, **columns: Any) -> pa.Table:
+def _table(
+    kind: str, users: Positions, sampled: SurveyWeights | None = None, *, survey: bool = False, **columns: Any
+) -> pa.Table:
     """Return rows of one kind, with null in the columns that are not given."""
-    count = users.size
+    count, fields = users.size, schema(survey=survey or sampled is not None)
     filled = {"kind": _constant(kind, count), "times": np.ones(count, dtype=np.int32), "users": users, **columns}
-    return pa.table(
-        [filled.get(field.name, pa.nulls(count, field.type)) for field in schema()], names=schema().names
-    ).cast(schema())
+    if sampled is not None:
+        filled["weight"] = sampled.weights
+        for name, labels in (("stratum", sampled.strata), ("cluster", sampled.clusters)):
+            filled[name] = pa.array(labels.astype(object), pa.string(), mask=labels == NO_LABEL).dictionary_encode()
+    return pa.table([filled.get(field.name, pa.nulls(count, field.type)) for field in fields], names=fields.names).cast(
+        fields
+    )
 
 
 def _constant(text: str, count: int) -> pa.DictionaryArray:
