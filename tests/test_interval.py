@@ -354,7 +354,7 @@ def test_a_band_is_an_interval_for_each_value(simultaneous: bool) -> None:
         assert ends == pytest.approx((single.low, single.estimate, single.high), abs=1e-9)
     assert not band.extended.any()
     frame = band.to_frame()
-    assert frame.columns.tolist() == ["value", "low", "estimate", "high", "likeliest", "extended"]
+    assert frame.columns.tolist() == ["value", "low", "estimate", "high", "standard_error", "likeliest", "extended"]
     assert frame["value"].tolist() == list("abcdefghij")
     assert (
         repr(band)

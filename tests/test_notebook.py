@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hubbub as hb
+from hubbub.intervals.standard_errors import StandardErrors
 from hubbub.rendering import Fact, facts_html, spreadsheet_safe, table_html
 
 HOSTILE = ["<script>alert(1)</script>", "'><img src=x onerror=alert(1)>", "&amp;", "fine"]
@@ -76,10 +77,13 @@ def test_a_band_shows_the_values_that_were_asked_for(reports: hb.Reports) -> Non
 def test_a_long_band_says_that_it_is_cut() -> None:
     mechanism = hb.RandomizedResponse(hb.Integers(1, 30), 3.0)
     shares, ends = np.full(30, 1 / 30), (np.zeros(30), np.ones(30))
-    band = hb.Band.around(mechanism.domain, shares, ends, level=0.95, simultaneous=True, note="", likeliest=shares)
+    errors = StandardErrors(np.full(30, 0.0123), ("",) * 30)
+    band = hb.Band.around(
+        mechanism.domain, shares, ends, level=0.95, simultaneous=True, note="", likeliest=shares, errors=errors
+    )
     shown = seen(band._repr_html_())
     assert "20 of them" in shown.text
-    assert shown.text.count("0.0333") == 20
+    assert shown.text.count("0.0333") == shown.text.count("0.0123") == 20
 
 
 def test_an_audit_shows_its_verdict() -> None:

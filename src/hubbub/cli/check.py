@@ -25,6 +25,7 @@ from hubbub.core import validation
 from hubbub.core.text import plural
 from hubbub.exporting.json_documents import check_document, groups_document
 from hubbub.intake.read_plan import refuse_overwriting
+from hubbub.intervals.result import error_text
 from hubbub.reports import Reports
 from hubbub.trust_check import Check
 from hubbub.trust_check import check as check_reports
@@ -78,12 +79,17 @@ def _show(result: Check) -> None:
         console.print(f"\n{fact.label}", style="bold")
         console.print(fact.text)
     table = Table(title=f"Intervals at {100 * result.band.level:g}%", title_justify="left")
-    for name in ("value", "low", "estimate", "high", "likeliest"):
+    for name in ("value", "low", "estimate", "high", "std. error", "likeliest"):
         table.add_column(name, justify="left" if name == "value" else "right", overflow="fold")
     band = result.band
     for position in (-band.estimate).argsort(kind="stable"):
         if band.low[position] == band.low[position]:  # not NaN: asked for
-            numbers = [column[position] for column in (band.low, band.estimate, band.high, band.likeliest)]
-            table.add_row(printable(band.domain.title(int(position))), *(f"{number:.4f}" for number in numbers))
+            low, estimate, high, likeliest = (
+                f"{column[position]:.4f}" for column in (band.low, band.estimate, band.high, band.likeliest)
+            )
+            error = error_text(float(band.standard_error[position]))
+            table.add_row(printable(band.domain.title(int(position))), low, estimate, high, error, likeliest)
     console.print()
     console.print(table)
+    if missing := band.missing_errors():
+        console.print(f"std. error: {missing}")

@@ -37,6 +37,7 @@ from hubbub.intake.read_plan import refuse_overwriting
 from hubbub.intake.study_input import StudyInput
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
+from hubbub.intervals.result import error_text
 from hubbub.intervals.robust_intervals import fakes_note
 from hubbub.rendering import Fact, check_on_map, facts_text, most_probable
 from hubbub.reports import Reports
@@ -46,7 +47,7 @@ from hubbub.trust_check import Check, affordable, check
 MAX_SHOWN_VALUES = 20
 GROUP_ENDINGS = ENDINGS[:2]  # files that hold the estimates of several groups
 MAX_BAR_LETTERS, MIN_BAR_LETTERS = 24, 4
-TABLE_LETTERS = 64  # of the table without its bars
+TABLE_LETTERS = 77  # of the table without its bars
 SHOWN_VERDICTS = ("does it fit?", "one answer?", "fake users?")
 MIN_RESOLVED_VALUES = 3  # with fewer values there is nothing to join
 
@@ -178,6 +179,8 @@ def _show(answer: Answer) -> None:
     console.print(_table(estimated, checked, shown, console.width))
     if checked is not None and checked.band.extended[shown].any():
         console.print("*: extended to the estimate, which is smoother than the confidence interval alone allows")
+    if checked is not None and (missing := checked.band.missing_errors(shown)):
+        console.print(f"std. error: {missing}", soft_wrap=True)
     if checked is not None and checked.band.fakes:
         console.print(fakes_note(checked.band.fakes))
     if checked is not None and resolution is not None:
@@ -198,15 +201,20 @@ def _table(estimated: Estimate, checked: Check | None, shown: Positions, width: 
     table.add_column("probability", justify="right", no_wrap=True)
     if checked is not None:
         table.add_column(f"{100 * checked.band.level:g}% interval", justify="right", no_wrap=True)
+        table.add_column("std. error", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for position in shown.tolist():
         share = float(shares[position])
-        interval = [] if checked is None else [_interval(checked.band, position)]
+        interval = [] if checked is None else _interval(checked.band, position)
         bar = "█" * round(bar_letters * share / largest)
         table.add_row(printable(domain.title(position)), f"{share:.4f}", *interval, bar)
     return table
 
 
-def _interval(band: Band, position: int) -> str:
+def _interval(band: Band, position: int) -> tuple[str, str]:
+    """Return the interval and the standard error of a value; empty if they were not computed."""
     low, high = band.low[position], band.high[position]
-    return "" if np.isnan(low) else f"{low:.4f} to {high:.4f}{'*' if band.extended[position] else ' '}"
+    if np.isnan(low):
+        return "", ""
+    marked = "*" if band.extended[position] else " "
+    return f"{low:.4f} to {high:.4f}{marked}", error_text(float(band.standard_error[position]))

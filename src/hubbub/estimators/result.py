@@ -34,20 +34,22 @@ class History(Portable):
 
 
 class ValueIntervals(NamedTuple):
-    """The endpoints of each value's interval (NaN: not computed), and what they hold for."""
+    """The endpoints and the standard error of each value's share (NaN: none), and what the endpoints hold for."""
 
     low: Floats
     high: Floats
+    standard_error: Floats
     level: float
     simultaneous: bool
     fakes: float
 
     def completed_by(self, before: ValueIntervals | None) -> ValueIntervals:
         """Return these intervals, and those of other values that were computed before if they are of the same kind."""
-        if before is None or before[2:] != self[2:]:
+        if before is None or before[3:] != self[3:]:
             return self
-        low, high = (np.where(np.isnan(own), old, own) for own, old in zip(self[:2], before[:2], strict=True))
-        return self._replace(low=frozen(low), high=frozen(high))
+        missing = np.isnan(self.low)
+        low, high, errors = (np.where(missing, old, own) for own, old in zip(self[:3], before[:3], strict=True))
+        return self._replace(low=frozen(low), high=frozen(high), standard_error=frozen(errors))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,13 +143,15 @@ class Estimate(Portable):
         Returns
         -------
         pandas.DataFrame
-            Columns ``value`` and ``probability``; ``low`` and ``high`` as well, once intervals were computed.
+            Columns ``value`` and ``probability``; ``low``, ``high`` and ``standard_error`` as well, once intervals were
+            computed.
         """
         import pandas as pd
 
         columns = {"value": self.domain.labels, "probability": self.probabilities}
         if self.intervals is not None:
-            columns |= {"low": self.intervals.low, "high": self.intervals.high}
+            names = ("low", "high", "standard_error")
+            columns |= {name: getattr(self.intervals, name) for name in names}
         return pd.DataFrame(columns)
 
     def document(self) -> dict[str, Any]:
@@ -245,8 +249,9 @@ class Estimate(Portable):
         if truth is not None:
             true = validation.distribution(truth, len(self.domain), "plot(truth=)", error=EstimateError)
         title = f"{self.method}: {self.users:,} users"
-        known = None if self.intervals is None else self.intervals[:3]
-        return EstimatePlot(self.domain, self.probabilities, title, intervals=known, truth=true)
+        known = self.intervals
+        ends = None if known is None else (known.low, known.high, known.level)
+        return EstimatePlot(self.domain, self.probabilities, title, intervals=ends, truth=true)
 
 
 def finite(number: float) -> float | None:

@@ -20,6 +20,8 @@ from hubbub.poisoning import Shift
 from hubbub.resolution import Resolution, suggestion
 from hubbub.trust_check import Check
 
+INTERVAL_FIELDS = ("low", "high", "standard_error", "standard_error_reason")  # of each value of an estimate
+
 
 def estimate_document(
     summary: Summary, estimate: Estimate, check: Check | None = None, resolution: Resolution | None = None
@@ -29,9 +31,9 @@ def estimate_document(
     What is not computed (``--quick``; intervals of more values than a few minutes allow) is null, never left out.
     """
     own = estimate.document()
-    intervals: list[tuple[float | None, float | None]] = [(None, None)] * len(estimate.domain)
+    intervals: list[dict[str, Any]] = [dict.fromkeys(INTERVAL_FIELDS)] * len(estimate.domain)
     if check is not None:
-        intervals = [(finite(low), finite(high)) for low, high in zip(check.band.low, check.band.high, strict=True)]
+        intervals = interval_rows(check.band)
     return {
         "version": own["version"],
         "fingerprint": summary.study.fingerprint,
@@ -52,9 +54,7 @@ def estimate_document(
         "interval": None if check is None else interval_document(check.band),
         "worst_case_shift": None if check is None else shift_document(check.shift),
         "suggestion": None if check is None or resolution is None else suggestion(resolution, check.band.low),
-        "estimate": [
-            {**entry, "low": low, "high": high} for entry, (low, high) in zip(own["estimate"], intervals, strict=True)
-        ],
+        "estimate": [{**entry, **row} for entry, row in zip(own["estimate"], intervals, strict=True)],
     }
 
 
@@ -151,12 +151,25 @@ def values_document(check: Check) -> list[dict[str, Any]]:
         "likeliest": band.likeliest,
         "confidence_low": band.confidence_low,
         "confidence_high": band.confidence_high,
+        "standard_error": band.standard_error,
     }
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [
-        {"value": value, **{name: finite(number) for name, number in zip(columns, row, strict=True)}}
-        for value, row in zip(band.domain.labels.tolist(), rows, strict=True)
+        {
+            "value": value,
+            **{name: finite(number) for name, number in zip(columns, row, strict=True)},
+            "standard_error_reason": reason or None,
+        }
+        for value, row, reason in zip(band.domain.labels.tolist(), rows, band.standard_error_reasons, strict=True)
     ]
+
+
+def interval_rows(band: Band) -> list[dict[str, Any]]:
+    """Return what is known about the precision of each value's share, in the order of the domain."""
+    columns = (band.low, band.high, band.standard_error)
+    numbers = ([finite(number) for number in column.tolist()] for column in columns)
+    reasons = (reason or None for reason in band.standard_error_reasons)
+    return [dict(zip(INTERVAL_FIELDS, row, strict=True)) for row in zip(*numbers, reasons, strict=True)]
 
 
 def interval_document(band: Band) -> dict[str, Any]:

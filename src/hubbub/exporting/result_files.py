@@ -34,7 +34,7 @@ def write_result(estimate: Estimate, document: dict[str, Any], path: Path, band:
     if ending == ".json":
         write_json(document, path)
     elif ending == ".csv":
-        names = ["value", "probability", *([] if band is None else ["low", "high"])]
+        names = ["value", "probability", *([] if band is None else ["low", "high", "standard_error"])]
         write_file(path, csv_bytes(names, ([entry[name] for name in names] for entry in document["estimate"])))
     elif ending == ".geojson":
         intervals = {} if band is None else {"low": band.low, "high": band.high}
@@ -86,7 +86,7 @@ def write_groups(document: dict[str, Any], path: Path) -> None:
     if path.suffix.lower() == ".json":
         write_json(document, path)
         return
-    names = ["value", "probability", "low", "high"]
+    names = ["value", "probability", "low", "high", "standard_error"]
     rows = (
         [group["group"], *(entry[name] for name in names)]
         for group in document["groups"]

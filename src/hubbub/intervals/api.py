@@ -24,6 +24,7 @@ from hubbub.intervals.interval_endpoints import Endpoints, LikelihoodRegion, exa
 from hubbub.intervals.linear_statistic import Statistic, parse_statistic
 from hubbub.intervals.result import Band, Interval, Quantile
 from hubbub.intervals.robust_intervals import FakesAllowed, check_fakes
+from hubbub.intervals.standard_errors import standard_errors
 from hubbub.likelihood import Likelihood
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
@@ -99,7 +100,7 @@ def interval(
     Returns
     -------
     Interval
-        With `low`, `estimate`, `high`, `likeliest`, `note` and `explain()`.
+        With `low`, `estimate`, `high`, `standard_error`, `likeliest`, `note` and `explain()`.
 
     Examples
     --------
@@ -131,6 +132,7 @@ def interval(
         (ends,) = yield from run
         share, likeliest = (float(statistic.weights @ theta) for theta in (shown.probabilities, region.top.theta))
         note = f"{ends.note} {APPROXIMATE}" if reports.approximate else ends.note
+        errors = standard_errors(reports, shown.probabilities, [statistic])
         return Interval(
             statistic.title,
             ends.low,
@@ -143,6 +145,8 @@ def interval(
             note,
             likeliest=likeliest,
             fakes=fakes,
+            standard_error=float(errors.numbers[0]),
+            standard_error_reason=errors.reasons[0],
         )
 
     return limit_threads_per_step(steps(), reports.weights.size * len(reports.domain))
@@ -216,7 +220,8 @@ def band(
     Returns
     -------
     Band
-        With arrays `low`, `estimate` and `high` in the order of ``domain.labels``, and `to_frame()`, `plot()`.
+        With arrays `low`, `estimate`, `high` and `standard_error` in the order of ``domain.labels``, and `to_frame()`,
+        `plot()`.
     """
     check_reports(reports, "band")
     level = validation.level(level, "band")
@@ -257,6 +262,7 @@ def _band(
         simultaneous=simultaneous,
         note=note,
         likeliest=region.top.theta,
+        errors=standard_errors(reports, shown.probabilities, shares),
         fakes=fakes,
     )
     band.leave_with(shown)

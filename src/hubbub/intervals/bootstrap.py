@@ -13,6 +13,7 @@ from hubbub.core.progress import Progress
 from hubbub.estimators import estimate, reestimate
 from hubbub.intervals.linear_statistic import Statistic
 from hubbub.intervals.result import Interval
+from hubbub.intervals.standard_errors import OF_BOOTSTRAP
 from hubbub.reports import Reports
 
 DEFAULT_RUNS = 200
@@ -61,4 +62,16 @@ def bootstrap_interval(
     )
     is_biased = abs(bias) > spread / 2
     note += ": a bias that this interval does not make up for; use method='profile'." if is_biased else "."
-    return Interval(statistic.title, low, share, high, level, "bootstrap", False, None, note, bias)
+    return Interval(
+        statistic.title,
+        low,
+        share,
+        high,
+        level,
+        "bootstrap",
+        False,
+        None,
+        note,
+        bias,
+        standard_error_reason=OF_BOOTSTRAP,
+    )

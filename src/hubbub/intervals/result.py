@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.arrays import Floats, frozen
+from hubbub.core.arrays import Floats, Positions, frozen
 from hubbub.core.serialization import Portable
-from hubbub.core.text import whole_percent
+from hubbub.core.text import plural, whole_percent
 from hubbub.domains import Domain
 from hubbub.estimators.result import Estimate, ValueIntervals
+from hubbub.intervals.standard_errors import StandardErrors
 from hubbub.rendering import EstimatePlot, Fact, facts_html, most_probable, table_html
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_ROWS_IN_NOTEBOOK = 20
+SMALLEST_PLAIN_ERROR = 0.0005  # below, four decimals would leave less than one digit
 
 
 def extended_note(count: int) -> str:
@@ -40,6 +43,17 @@ def extend(low: Floats, high: Floats, estimate: Floats) -> tuple[Floats, Floats]
     (array([0.1, nan]), array([0.4, nan]))
     """
     return np.minimum(low, estimate), np.maximum(high, estimate)
+
+
+def error_text(error: float) -> str:
+    """Return a standard error for a table, with four decimals as shares have, or a short power; "-" if there is none.
+
+    >>> [error_text(error) for error in (0.01234, 0.00001234, math.nan)]
+    ['0.0123', '1.2e-05', '-']
+    """
+    if math.isnan(error):
+        return "-"
+    return f"{error:.4f}" if error >= SMALLEST_PLAIN_ERROR or error == 0.0 else f"{error:.1e}"
 
 
 @dataclass(frozen=True)
@@ -72,6 +86,11 @@ class Interval(Portable):
         The endpoints of the confidence interval itself.
     fakes : float
         The share of users who may have sent anything; 0 if all are taken to be honest.
+    standard_error : float
+        The standard error, from the Fisher information of the reports at the estimate (docs/trust.md); NaN if there is
+        none. Fakes do not change it.
+    standard_error_reason : str
+        Why there is no standard error; empty if there is one.
     """
 
     of: str
@@ -88,6 +107,8 @@ class Interval(Portable):
     confidence_low: float = math.nan
     confidence_high: float = math.nan
     fakes: float = 0.0
+    standard_error: float = math.nan
+    standard_error_reason: str = ""
 
     def __post_init__(self) -> None:
         """Keep the endpoints of the confidence interval, and extend what is shown to the estimate."""
@@ -108,6 +129,8 @@ class Interval(Portable):
             f"{self.of}: {self.estimate:.4g}, between {self.low:.4g} and {self.high:.4g} "
             f"at {whole_percent(self.level)}."
         )
+        if not math.isnan(self.standard_error):
+            text += f" Standard error {self.standard_error:.4g}."
         if self.extended:
             text += (
                 f" The confidence interval, {self._confidence()}, was extended to the estimate, which "
@@ -122,12 +145,16 @@ class Interval(Portable):
         return self.explain()
 
     def _repr_html_(self) -> str:
+        known = not self.standard_error_reason
         return facts_html(
             [
                 Fact("of", self.of),
                 Fact("estimate", f"{self.estimate:.4g}"),
                 Fact(f"{whole_percent(self.level)} interval", f"{self.low:.4g} to {self.high:.4g}"),
                 *([Fact("without the estimate", self._confidence())] if self.extended else []),
+                Fact(
+                    "standard error", f"{self.standard_error:.4g}" if known else f"none: {self.standard_error_reason}"
+                ),
                 *([] if self.likeliest is None else [Fact("likeliest", f"{self.likeliest:.4g}")]),
                 Fact("method", self.method + (", simultaneous" if self.simultaneous else "")),
                 *([Fact("note", self.note)] if self.note else []),
@@ -157,6 +184,11 @@ class Band(Portable):
         The share of each value in the likeliest distribution, the maximum of the likelihood.
     confidence_low, confidence_high : array
         The endpoints of each confidence interval itself.
+    standard_error : array
+        The standard error of each share, from the Fisher information of the reports at the estimate (docs/trust.md);
+        NaN if there is none. Fakes do not change it.
+    standard_error_reasons : tuple of str
+        For each value why there is no standard error; empty if there is one, or if the value was not asked for.
     fakes : float
         The share of users who may have sent anything; 0 if all are taken to be honest.
     """
@@ -171,6 +203,8 @@ class Band(Portable):
     likeliest: Floats
     confidence_low: Floats
     confidence_high: Floats
+    standard_error: Floats
+    standard_error_reasons: tuple[str, ...]
     fakes: float = 0.0
 
     @classmethod
@@ -184,9 +218,13 @@ class Band(Portable):
         simultaneous: bool,
         note: str,
         likeliest: Floats,
+        errors: StandardErrors,
         fakes: float = 0.0,
     ) -> Band:
-        """Extend each confidence interval to its estimate."""
+        """Extend each confidence interval to its estimate; `errors` are those of the values that have intervals."""
+        numbers, reasons = np.full(len(domain), np.nan), [""] * len(domain)
+        for position, number, reason in zip(np.flatnonzero(~np.isnan(confidence[0])).tolist(), *errors, strict=True):
+            numbers[position], reasons[position] = number, reason
         low, high = extend(*confidence, estimate)
         return cls(
             domain,
@@ -199,6 +237,8 @@ class Band(Portable):
             frozen(likeliest.copy()),
             frozen(confidence[0]),
             frozen(confidence[1]),
+            frozen(numbers),
+            tuple(reasons),
             fakes,
         )
 
@@ -207,9 +247,15 @@ class Band(Portable):
         """Which confidence intervals were extended to their estimates."""
         return np.asarray((self.low < self.confidence_low) | (self.high > self.confidence_high))
 
+    def missing_errors(self, positions: Positions | None = None) -> str:
+        """Return how many of some values (None: all) have no standard error, and why; empty if all have one."""
+        some = range(len(self.domain)) if positions is None else positions.tolist()
+        counts = Counter(reason for position in some if (reason := self.standard_error_reasons[position]))
+        return " ".join(f"None for {plural(count, 'value')}: {reason}" for reason, count in counts.items())
+
     def leave_with(self, estimate: Estimate) -> None:
         """Let the estimate show these intervals in its table and its pictures."""
-        kept = ValueIntervals(self.low, self.high, self.level, self.simultaneous, self.fakes)
+        kept = ValueIntervals(self.low, self.high, self.standard_error, self.level, self.simultaneous, self.fakes)
         estimate.remember_intervals(kept)
 
     @property
@@ -217,10 +263,10 @@ class Band(Portable):
         return np.flatnonzero(~np.isnan(self.low))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas table with columns value, low, estimate, high, likeliest and extended."""
+        """Return a pandas table with columns value, low, estimate, high, standard_error, likeliest and extended."""
         import pandas as pd
 
-        names = ("low", "estimate", "high", "likeliest", "extended")
+        names = ("low", "estimate", "high", "standard_error", "likeliest", "extended")
         return pd.DataFrame({"value": self.domain.labels, **{name: getattr(self, name) for name in names}})
 
     def plot(self, axes: Axes | None = None) -> Axes:
@@ -240,6 +286,7 @@ class Band(Portable):
             [
                 self.domain.title(int(position)),
                 *(f"{numbers[position]:.4f}" for numbers in (self.low, self.estimate, self.high)),
+                error_text(float(self.standard_error[position])),
                 "extended" if self.extended[position] else "",
             ]
             for position in shown
@@ -250,9 +297,11 @@ class Band(Portable):
             facts.append(Fact("together", "all of them hold at once"))
         if self.note:
             facts.append(Fact("note", self.note))
+        if missing := self.missing_errors():
+            facts.append(Fact("standard errors", missing))
         if computed.size > MAX_ROWS_IN_NOTEBOOK:
             facts.append(Fact("shown", f"{MAX_ROWS_IN_NOTEBOOK} of them; to_frame() has all"))
-        return facts_html(facts) + table_html(["value", "low", "estimate", "high", ""], rows)
+        return facts_html(facts) + table_html(["value", "low", "estimate", "high", "standard error", ""], rows)
 
     def __repr__(self) -> str:
         together = ", simultaneous" if self.simultaneous else ""

@@ -19,6 +19,7 @@ from hubbub.estimators import Estimate
 from hubbub.intervals.local_shares import grouped, has_neighbours, solved_rows
 from hubbub.intervals.result import Band
 from hubbub.intervals.set_intervals import ADDED_USERS, EVEN_PART, normal_quantile
+from hubbub.intervals.standard_errors import TOO_MANY_VALUES, StandardErrors
 from hubbub.reports import Reports, Singles
 
 FROM_WINDOWS = "unbiased linear estimates, each from the outputs around its value"
@@ -57,7 +58,14 @@ def window_band(
     low, high, unknown = (np.full(size, np.nan) for _ in range(3))
     low[positions], high[positions] = found
     band = Band.around(
-        reports.domain, shares, (low, high), level=level, simultaneous=False, note=WINDOWS_NOTE, likeliest=unknown
+        reports.domain,
+        shares,
+        (low, high),
+        level=level,
+        simultaneous=False,
+        note=WINDOWS_NOTE,
+        likeliest=unknown,
+        errors=StandardErrors.missing(positions.size, TOO_MANY_VALUES),
     )
     band.leave_with(shown)
     return band
