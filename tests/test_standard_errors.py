@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import hubbub as hb
 from hubbub.intervals.linear_statistic import parse_statistic
+from hubbub.intervals.result import WITHOUT_SIGNS
 from hubbub.intervals.standard_errors import (
     IMPOSSIBLE_REPORTS,
     INFINITE_INFORMATION,
@@ -141,7 +142,7 @@ def test_values_without_effect_leave_the_others_determined() -> None:
 
 @pytest.mark.parametrize("kind", ["unary", "hashed", "several outputs", "several mechanisms", "sums of bits"])
 def test_estimates_scatter_as_the_standard_errors_say(kind: str) -> None:
-    rng, runs, users = np.random.default_rng(31), 150, 1_500
+    rng, runs, users = np.random.default_rng(31), 100, 1_500
     domain = hb.Integers(0, 3 if kind != "unary" else 10)  # 11 bits are too many to list
     truth = rng.dirichlet(np.full(len(domain), 20.0))
     response, unary = hb.RandomizedResponse(domain, 2.0), hb.Rappor(domain, 3.0)
@@ -214,6 +215,15 @@ def test_band_and_estimate_show_the_same_numbers() -> None:
     assert together == pytest.approx(errors_of(reports, shown.probabilities).numbers)
     one = hb.interval(reports, "c", estimate=shown)
     assert one.standard_error == pytest.approx(together[2])
+
+
+def test_a_band_says_that_standard_errors_know_no_signs() -> None:
+    line = hb.TruncatedGeometric(hb.Integers(0, 30), 0.1)
+    weak = hb.band(hb.Reports.from_outputs(line, line.privatize([3, 9, 9, 20] * 10, rng=1)), values=[9, 20])
+    assert WITHOUT_SIGNS in weak.errors_note()
+    assert WITHOUT_SIGNS in weak._repr_html_()
+    clear = hb.Reports.from_counts(hb.RandomizedResponse(LETTERS, 3.0), [900, 700, 500, 300, 200])
+    assert hb.band(clear, values=["a", "b"]).errors_note() == ""
 
 
 def test_terminal_and_files_show_standard_errors_and_reasons(tmp_path: Path) -> None:

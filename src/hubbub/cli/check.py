@@ -91,5 +91,5 @@ def _show(result: Check) -> None:
             table.add_row(printable(band.domain.title(int(position))), low, estimate, high, error, likeliest)
     console.print()
     console.print(table)
-    if missing := band.missing_errors():
-        console.print(f"std. error: {missing}")
+    if note := band.errors_note():
+        console.print(f"std. error: {note}")

@@ -179,8 +179,8 @@ def _show(answer: Answer) -> None:
     console.print(_table(estimated, checked, shown, console.width))
     if checked is not None and checked.band.extended[shown].any():
         console.print("*: extended to the estimate, which is smoother than the confidence interval alone allows")
-    if checked is not None and (missing := checked.band.missing_errors(shown)):
-        console.print(f"std. error: {missing}", soft_wrap=True)
+    if checked is not None and (note := checked.band.errors_note(shown)):
+        console.print(f"std. error: {note}", soft_wrap=True)
     if checked is not None and checked.band.fakes:
         console.print(fakes_note(checked.band.fakes))
     if checked is not None and resolution is not None:

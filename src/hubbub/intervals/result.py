@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_ROWS_IN_NOTEBOOK = 20
+WITHOUT_SIGNS = "A standard error is that of an estimate that may be negative; intervals use that no share is."
 SMALLEST_PLAIN_ERROR = 0.0005  # below, four decimals would leave less than one digit
 
 
@@ -247,11 +248,14 @@ class Band(Portable):
         """Which confidence intervals were extended to their estimates."""
         return np.asarray((self.low < self.confidence_low) | (self.high > self.confidence_high))
 
-    def missing_errors(self, positions: Positions | None = None) -> str:
-        """Return how many of some values (None: all) have no standard error, and why; empty if all have one."""
-        some = range(len(self.domain)) if positions is None else positions.tolist()
-        counts = Counter(reason for position in some if (reason := self.standard_error_reasons[position]))
-        return " ".join(f"None for {plural(count, 'value')}: {reason}" for reason, count in counts.items())
+    def errors_note(self, positions: Positions | None = None) -> str:
+        """Return what to know about the standard errors of some values (None: all): how many have none, and why."""
+        some = np.arange(len(self.domain)) if positions is None else positions
+        counts = Counter(reason for position in some.tolist() if (reason := self.standard_error_reasons[position]))
+        notes = [f"None for {plural(count, 'value')}: {reason}" for reason, count in counts.items()]
+        if (self.standard_error[some] > (self.high - self.low)[some] / 2.0).any():
+            notes.append(WITHOUT_SIGNS)
+        return " ".join(notes)
 
     def leave_with(self, estimate: Estimate) -> None:
         """Let the estimate show these intervals in its table and its pictures."""
@@ -297,8 +301,8 @@ class Band(Portable):
             facts.append(Fact("together", "all of them hold at once"))
         if self.note:
             facts.append(Fact("note", self.note))
-        if missing := self.missing_errors():
-            facts.append(Fact("standard errors", missing))
+        if note := self.errors_note():
+            facts.append(Fact("standard errors", note))
         if computed.size > MAX_ROWS_IN_NOTEBOOK:
             facts.append(Fact("shown", f"{MAX_ROWS_IN_NOTEBOOK} of them; to_frame() has all"))
         return facts_html(facts) + table_html(["value", "low", "estimate", "high", "standard error", ""], rows)
