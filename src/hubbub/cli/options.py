@@ -67,13 +67,17 @@ Cluster = Annotated[
 ]
 
 
-def fakes_share(text: str, where: str) -> float:
-    """Return the share that `--fakes` names, as a share or with a percent sign."""
+def share_or_text(text: str) -> float | str:
+    """Return the share that a text names, as a share or with a percent sign; the text itself if it names none."""
     try:
-        share: object = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+        return float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
     except ValueError:
-        share = text
-    return check_fakes(share, "profile", where)
+        return text
+
+
+def fakes_share(text: str, where: str) -> float:
+    """Return the share that `--fakes` names."""
+    return check_fakes(share_or_text(text), "profile", where)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from hubbub.cli.console import err, out, printable
-from hubbub.cli.options import AsJson
+from hubbub.cli.options import AsJson, share_or_text
 from hubbub.cli.plan_arguments import (
     MIX_EXAMPLE,
     TRUTHS,
@@ -43,6 +43,16 @@ def command(
     ] = None,
     target: Annotated[
         float | None, typer.Option(metavar="X", help="Error to reach; with --users, find the epsilon it needs.")
+    ] = None,
+    difference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE|N%",
+            help="Find the users per group that show a difference of 5%, or 0.05, between two groups.",
+        ),
+    ] = None,
+    power: Annotated[
+        str | None, typer.Option(metavar="SHARE|N%", help="Probability of detecting the difference; default: 80%.")
     ] = None,
     truth: Annotated[
         list[str] | None,
@@ -92,13 +102,17 @@ def command(
         Path | None, typer.Option("-o", "--output", help="Write the plan: .json, .csv, .png or .svg.")
     ] = None,
 ) -> None:
-    """Predict the error of a study before collecting, or the number of users or epsilon that it needs."""
+    """Predict the error of a study before collecting, or the number of users or epsilon that it needs.
+
+    With --difference: the users per group that show a difference between two groups.
+    """
     if output is not None and output.suffix.lower() not in PLAN_ENDINGS:
         raise typer.BadParameter(f"{output} must end in {', '.join(PLAN_ENDINGS)}", param_hint="-o")
-    if users is None and target is None:
+    if users is None and target is None and difference is None:
         raise typer.BadParameter(
-            "pass the number of users (--users 10000) or the error to reach (--target 0.05)",
-            param_hint="--users or --target",
+            "pass the number of users (--users 10000), the error to reach (--target 0.05), or the difference between "
+            "two groups to detect (--difference 5%)",
+            param_hint="--users, --target or --difference",
         )
     counts = None if users is None else parse_whole_numbers(users, "--users", "10000, 1e4, or 1000,10000")
     epsilons = None if epsilon is None else parse_epsilons(epsilon)
@@ -122,6 +136,8 @@ def command(
         confidence=confidence,
         level=level,
         values=labels_of(values, read.domain),
+        difference=None if difference is None else share_or_text(difference),  # type: ignore[arg-type]  # checked there
+        power=None if power is None else share_or_text(power),  # type: ignore[arg-type]
     )
     _write(follow(steps, "planning"), read.fingerprint, output, as_json)
 

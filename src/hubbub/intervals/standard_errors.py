@@ -74,7 +74,7 @@ def standard_errors(reports: Reports, theta: Floats, statistics: Sequence[Statis
     if (point.fitted[point.likelihood.sent] <= MIN_PLAIN_PROBABILITY).any():
         return StandardErrors.missing(len(statistics), IMPOSSIBLE_REPORTS)
     weights = np.array([statistic.weights for statistic in statistics])
-    variances, undetermined = _variances_per_user(fisher_information(reports, theta), theta, weights)
+    variances, undetermined = variances_per_user(fisher_information(reports, theta), theta, weights)
     ranges = np.ptp(weights, axis=1)
     numbers, reasons = np.sqrt(variances / reports.users), [""] * len(statistics)
     for index in np.flatnonzero(ranges > 0.0).tolist():  # the sum of all shares is known
@@ -108,7 +108,7 @@ def fisher_information(reports: Reports, theta: Floats) -> Floats:
     return information / reports.users
 
 
-def _variances_per_user(information: Floats, theta: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def variances_per_user(information: Floats, theta: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Return the variance of each row of weights if shares sum to 1, and whether the information leaves it open."""
     moments = information + 1.0  # the sum of the shares, as if it had been observed
     scale = 1.0 / np.sqrt(np.diagonal(moments))

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hubbub.core.arrays import Array, Floats
 from hubbub.core.serialization import Portable
+from hubbub.core.text import whole_percent
 
-ERROR, USERS, EPSILON = "error", "users", "epsilon"
+ERROR, USERS, EPSILON, GROUP_USERS = "error", "users", "epsilon", "users_per_group"
 DISTANCE_NAMES = {"tv": "total variation", "emd": "earth mover's distance"}
 SAME_EPSILON = 1e-6  # relative difference below which two epsilons are the same budget
 MEDIAN = 0.5  # confidence at which half of the studies reach the target
@@ -105,10 +106,10 @@ class SettingResult(CandidateAnswer):
 
 @dataclass(frozen=True)
 class Needed(CandidateAnswer):
-    """The users a candidate needs to reach a target, or the epsilon it needs with a given number of users."""
+    """The users a candidate needs to reach a target or detect a difference, or the epsilon it needs with some users."""
 
     truth: str
-    what: str  # "users" or "epsilon"
+    what: str  # "users", "epsilon" or "users_per_group"
     value: float | None  # None: the target is out of reach, even with `most`
     low: float | None  # 95% interval of `value`, given the number of simulated studies
     high: float | None
@@ -117,6 +118,7 @@ class Needed(CandidateAnswer):
     extrapolated: bool = False
     reason: str = ""  # why the target is out of reach, or why less than `value` may be enough
     others: tuple[Needed, ...] = ()  # results for the other truths, where this is the worst of several
+    hardest: Any = None  # the value whose difference between groups takes most users
 
     @property
     def is_upper_bound(self) -> bool:
@@ -149,10 +151,14 @@ class Question(Portable):
     radius: float | None  # None: the domain's diameter
     runs: int | None  # None: as many as it takes
     seed: int | str
+    difference: float | None = None  # between the shares of two groups
+    power: float | None = None  # the probability of detecting it
 
     @property
     def looks_for(self) -> str:
-        """ERROR, USERS or EPSILON."""
+        """ERROR, USERS, EPSILON or GROUP_USERS."""
+        if self.difference is not None:
+            return GROUP_USERS
         if self.target is None:
             return ERROR
         return EPSILON if self.users else USERS
@@ -174,9 +180,17 @@ class Question(Portable):
 
     @property
     def target_text(self) -> str:
-        """The target with its distance and unit: "a total variation of 0.05"."""
+        """The target with its distance and unit, "a total variation of 0.05", or the difference with its power."""
+        if self.difference is not None:
+            points = f"{100 * self.difference:.3g} percentage point{'' if self.difference == 0.01 else 's'}"
+            return f"a difference of {points} in one share with power {whole_percent(self.power or 0.0)}"
         studies = "" if self.confidence == MEDIAN else f" in {100 * self.confidence:g}% of studies"
         return f"{self.distance_article} of {self.target:.3g}{self.distance_unit}{studies}"
+
+    @property
+    def purpose(self) -> str:
+        """What users or epsilon are needed for."""
+        return f"{'for' if self.difference is None else 'to detect'} {self.target_text}"
 
     def error(self, setting: SettingResult) -> Spread:
         """Return the error of a setting in the distance of the question."""

@@ -17,16 +17,24 @@ from hubbub.core.progress import Progress, stepwise
 from hubbub.domains import Domain
 from hubbub.estimators.api import METHODS
 from hubbub.intake.study import Study
-from hubbub.planning.answers import DISTANCE_NAMES, USERS, AnswerType, Needed, Question
+from hubbub.planning.answers import DISTANCE_NAMES, GROUP_USERS, MEDIAN, USERS, AnswerType, Needed, Question
 from hubbub.planning.candidates import Candidate, candidates_from
 from hubbub.planning.expected_errors import expected_errors
+from hubbub.planning.group_size import users_per_group
 from hubbub.planning.parallel import as_part
 from hubbub.planning.repeated_studies import SimulatedStudies
 from hubbub.planning.result import Plan
 from hubbub.planning.sample_size import search_requirements
 from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import AssumedTruth, truths_from
-from hubbub.planning.validation import check_combination, check_runs, check_target, check_users, check_values
+from hubbub.planning.validation import (
+    check_combination,
+    check_difference,
+    check_runs,
+    check_target,
+    check_users,
+    check_values,
+)
 from hubbub.sampling import Randomness
 
 
@@ -48,11 +56,14 @@ def plan(
     confidence: float = 0.5,
     level: float = 0.95,
     values: object = None,
+    difference: float | None = None,
+    power: float | None = None,
 ) -> Generator[Progress, None, Plan]:
     """Return the errors to expect of a study, or the users or epsilon that it needs, by simulating it.
 
     Pass `users` for the errors to expect, `target` for the users that each candidate needs to reach that error, or both
-    for the epsilon it needs. ``plan.steps(...)`` yields progress.
+    for the epsilon it needs. Pass `difference` for the users that each of two groups needs to show that a share differs
+    by as much, which follows from a formula. ``plan.steps(...)`` yields progress.
 
     Parameters
     ----------
@@ -88,10 +99,15 @@ def plan(
     confidence
         The share of studies that reach the target; left out, half of them.
     level
-        Level of the intervals whose widths are predicted.
+        Level of the intervals whose widths are predicted; a difference is tested at level 1 - `level`, two-sided.
     values
-        The values whose interval widths are predicted: a list, or "all"; left out, all of at most 32 values, and of
-        more those with the largest, the median and the smallest share.
+        The values whose interval widths are predicted, or whose shares may differ: a list, or "all"; left out, all of
+        at most 32 values, and of more those with the largest, the median and the smallest share.
+    difference
+        The difference to detect between the shares of one value in two groups: 0.05 for 5 percentage points. One group
+        has the assumed truth. Of several values, the one that takes most users counts.
+    power
+        The probability of detecting the difference; left out, 0.8.
 
     Returns
     -------
@@ -114,13 +130,25 @@ def plan(
     counts = check_users(users)
     distance = validation.one_of(distance, DISTANCE_NAMES, "distance", "plan", default="'tv'")
     target = check_target(target, distance)
-    if not counts and target is None:
+    difference, power = check_difference(
+        difference,
+        power,
+        users=(counts or None, None),
+        target=(target, None),
+        distance=(distance, "tv"),
+        method=(method, "auto"),
+        runs=(runs, None),
+        rng=(rng, None),
+        confidence=(confidence, MEDIAN),
+    )
+    if not counts and target is None and difference is None:
         raise SettingError(
-            "neither users nor a target was passed",
-            where="plan(users=, target=)",
-            got="neither",
-            expected="users= for the error to expect, target= for the users needed, or both for the epsilon needed",
-            remedy="pass users=10_000, or target=0.05",
+            "neither users nor a target nor a difference was passed",
+            where="plan(users=, target=, difference=)",
+            got="none of them",
+            expected="users= for the error to expect, target= for the users needed, both for the epsilon needed, or "
+            "difference= for the users per group",
+            remedy="pass users=10_000, target=0.05, or difference=0.05",
         )
     confidence = validation.share(confidence, "confidence", "plan")
     generator, seed = validation.generator(rng, "plan")
@@ -145,6 +173,8 @@ def plan(
         radius=radius,
         unit=over.unit,
         seed=seed,
+        difference=difference,
+        power=power,
     )
     return _answer(question, candidates, truths, generator, check_values(values, over))
 
@@ -156,6 +186,10 @@ def _answer(
     generator: np.random.Generator,
     positions: Positions | None,
 ) -> Generator[Progress, None, Plan]:
+    if question.looks_for == GROUP_USERS:
+        sizes = yield from users_per_group(question, candidates, truths, positions)
+        needed = _worst_of_truths(sizes, len(truths), _value_or_infinite)
+        return Plan(question, (), tuple(needed), tuple(truths))
     simulators = [Simulator(candidate, question.method) for candidate in candidates]
 
     def all_studies() -> list[list[SimulatedStudies]]:
@@ -164,12 +198,12 @@ def _answer(
         options: dict[str, Any] = {"distance": question.distance, "runs": question.runs}
         return [[SimulatedStudies(each, truth, seed, **options) for truth in truths] for each in simulators]
 
-    needed: list[Needed] = []
+    needed = []
     searches: Sequence[int | None] = () if question.target is None else question.users or (None,)
     for number, users in enumerate(searches):
         search = search_requirements(question, chain(*all_studies()), users)
         results = yield from as_part(search, number, len(searches) + 1)
-        needed += _worst_of_truths(results, len(truths), lambda need: math.inf if need.value is None else need.value)
+        needed += _worst_of_truths(results, len(truths), _value_or_infinite)
     studies = all_studies()
     if question.looks_for == USERS:
         # The error with the number of users that was found, so that its spread and the intervals are known too.
@@ -183,6 +217,10 @@ def _answer(
     if question.looks_for != USERS:
         settings = _worst_of_truths(settings, len(truths), lambda setting: question.error(setting).median)
     return Plan(question, tuple(settings), tuple(needed), tuple(truths))
+
+
+def _value_or_infinite(need: Needed) -> float:
+    return math.inf if need.value is None else need.value
 
 
 def _worst_of_truths(

@@ -27,7 +27,6 @@ from hubbub.planning.user_simulation import draw_reports
 
 STUDIES_SHARE = 0.9  # of the work for a setting; the rest is for interval widths
 WIDTHS_BATCH = -1  # the number of the batch that draws reports for interval widths
-MAX_ALL_VALUES = 32  # in larger domains, widths are computed for three values
 MAX_LIKELIHOOD_ENTRIES = 2_000_000  # patterns times values
 MIN_USERS = 2  # one user has no interval
 
@@ -86,7 +85,8 @@ def interval_widths(
     region = _likelihood_region(simulator, users, truth, rng)
     if region is None:
         return None
-    positions, cutoff = _representative(truth) if positions is None else positions, chi_square(level)
+    positions = truth.representative_positions() if positions is None else positions
+    cutoff = chi_square(level)
     widths = np.empty(positions.size)
     for number, position in enumerate(positions):
         weights = np.zeros(truth.probabilities.size)
@@ -94,16 +94,6 @@ def interval_widths(
         widths[number] = -region.least(-weights, cutoff).limit - region.least(weights, cutoff).limit
     labels = simulator.candidate.domain.labels[positions]
     return Widths(frozen(labels.copy()), frozen(np.clip(widths, 0.0, 1.0)), level)
-
-
-def _representative(truth: AssumedTruth) -> Positions:
-    """Return the positions of all values if they are few, else of the largest, the median and the smallest share."""
-    shares = truth.probabilities
-    if shares.size <= MAX_ALL_VALUES:
-        return np.arange(shares.size)
-    order = np.argsort(shares, kind="stable")
-    chosen = [order[-1], order[shares.size // 2], order[0]]
-    return np.array(list(dict.fromkeys(int(position) for position in chosen)))
 
 
 def _likelihood_region(

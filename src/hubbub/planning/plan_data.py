@@ -10,13 +10,24 @@ from typing import Any
 import numpy as np
 
 from hubbub.core.arrays import plain
-from hubbub.planning.answers import ERROR, USERS, Answer, Needed, Privacy, Question, SettingResult, Spread, Widths
+from hubbub.planning.answers import (
+    ERROR,
+    GROUP_USERS,
+    USERS,
+    Answer,
+    Needed,
+    Privacy,
+    Question,
+    SettingResult,
+    Spread,
+    Widths,
+)
 
 COLUMNS = (
     "candidate", "epsilon", "epsilon_low", "epsilon_high", "ldp", "per_unit", "unit", "plain_equivalent", "radius",
     "reports_per_user", "users", "users_low", "users_high", "truth", "tv", "tv_low", "tv_high", "tv_mean", "tv_ninth",
     "emd", "emd_low", "emd_high", "emd_mean", "emd_ninth", "width_median", "width_largest", "width_level", "closed",
-    "runs", "extrapolated", "looked_for", "reason",
+    "runs", "extrapolated", "looked_for", "hardest", "reason",
 )  # fmt: skip
 JSON_KEYS = {"equivalent": "plain_equivalent", "others": "other_truths"}  # where they differ from the names of fields
 
@@ -64,8 +75,10 @@ def plan_rows(settings: Sequence[SettingResult], needed: Sequence[Needed]) -> li
     remaining = {(setting.key, setting.users, setting.truth): setting for setting in with_truths}
     rows = []
     for need in (each for worst in needed for each in (worst, *worst.others)):
-        row = _row(need) | {"reason": need.reason, "looked_for": need.what}
-        if need.what == USERS:
+        row = _row(need) | {"reason": need.reason, "looked_for": need.what, "hardest": need.hardest}
+        if need.what == GROUP_USERS:
+            row |= {"users": need.value}
+        elif need.what == USERS:
             users = None if need.value is None else math.ceil(need.value)
             setting = None if users is None else remaining.pop((need.key, users, need.truth), None)
             row |= {} if setting is None else _errors(setting)

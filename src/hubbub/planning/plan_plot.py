@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hubbub.planning.answers import USERS, Answer, Needed, Question, SettingResult
+from hubbub.planning.answers import GROUP_USERS, USERS, Answer, Needed, Question, SettingResult
 from hubbub.planning.number_format import epsilon_cell, radius_text, two_digits
 from hubbub.rendering.palette import INK, PALETTE
 
@@ -48,10 +48,13 @@ def draw_plan(question: Question, settings: Sequence[SettingResult], needed: Seq
     truth = question.truths[0] if len(question.truths) == 1 else f"worst of {len(question.truths)}"
     conditions = f"by {question.method}, truth: {_clipped(truth)}"
     by_users = False
-    if question.looks_for == USERS:
+    if question.looks_for in (USERS, GROUP_USERS):
         lines = _lines(question, [need for need in needed if need.value is not None], by_users=False)
-        answer_name = "users needed"
-        title = f"{question.distance_name} of {question.target:g}{question.distance_unit}, {conditions}"
+        if question.looks_for == GROUP_USERS:
+            answer_name, title = "users needed per group", f"{question.target_text}, truth: {_clipped(truth)}"
+        else:
+            answer_name = "users needed"
+            title = f"{question.distance_name} of {question.target:g}{question.distance_unit}, {conditions}"
         missed = sum(need.value is None for need in needed)
         title += f"; out of reach for {missed}" if missed else ""
     else:

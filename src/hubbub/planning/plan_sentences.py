@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hubbub.core.text import listed, plural
+from hubbub.core.text import listed, plural, whole_percent
 from hubbub.planning.answers import (
     EPSILON,
     ERROR,
+    GROUP_USERS,
     SAME_EPSILON,
     USERS,
     Answer,
@@ -54,6 +55,12 @@ FLATTERED_METHODS = {
 }
 
 
+OTHER_GROUP = (
+    "In the other, the share of one value is larger by the difference (smaller, if it would be above 1), and the other "
+    "shares change in proportion; the value that takes most users counts."
+)
+
+
 class ComparisonWords(NamedTuple):
     """The words that compare candidates with the best: "needs 1.6 times as many", "needs about as many"."""
 
@@ -68,6 +75,7 @@ class ComparisonWords(NamedTuple):
 
 COMPARISON_WORDS = {
     USERS: ComparisonWords(("needs", "need"), "as many", "as many"),
+    GROUP_USERS: ComparisonWords(("needs", "need"), "as many", "as many"),
     EPSILON: ComparisonWords(("needs", "need"), "as much", "as much"),
     ERROR: ComparisonWords(("has", "have"), "the error", "the same error"),
 }
@@ -75,7 +83,7 @@ COMPARISON_WORDS = {
 
 def answer_sentences(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> list[str]:
     """Return one sentence for each epsilon and number of users, or for the first and the last of many."""
-    if question.looks_for == USERS:
+    if question.looks_for in (USERS, GROUP_USERS):
         sentences = [_needed_sentence(group, question, len(needed) > 1) for group in by_privacy(needed)]
     elif question.looks_for == EPSILON:
         groups = [[need for need in needed if need.users == users] for users in question.users]
@@ -96,6 +104,8 @@ def assumption_sentence(question: Question, settings: Sequence[SettingResult]) -
         truth = f"the worst of {len(names)} truths"
     else:
         truth = TRUTH_TEXTS.get(names[0], f"the counts in {names[0]}")
+    if question.looks_for == GROUP_USERS:
+        return f"This assumes {truth} in one group. {OTHER_GROUP} {_test(question)}"
     text = f"This assumes {truth}, estimated by {question.method}"
     runs = sorted({setting.runs for setting in settings})
     if runs:
@@ -105,9 +115,17 @@ def assumption_sentence(question: Question, settings: Sequence[SettingResult]) -
     return f"{text}. {DISTANCE_MEANINGS[question.distance]}"
 
 
+def _test(question: Question) -> str:
+    """Return which test is planned, and where the number comes from."""
+    return (
+        f"The test is two-sided at level {whole_percent(round(1.0 - question.level, 12))}, and the number follows from "
+        "the variance of the estimate: nothing is simulated."
+    )
+
+
 def _needed_sentence(group: Sequence[Needed], question: Question, has_several: bool) -> str:
     """Return the users that the best candidate of a group needs, or the epsilon, and how the others compare."""
-    finds_users, target = question.looks_for == USERS, question.target_text
+    finds_users, target = question.looks_for != EPSILON, question.target_text
     start = f"With {_common_privacy(group, question) if finds_users else plural(group[0].users or 0, 'user')}"
     reached = sorted((need for need in group if need.value is not None), key=lambda need: question.compared(need)[0])
     missed = [need.label for need in group if need.value is None]
@@ -119,12 +137,12 @@ def _needed_sentence(group: Sequence[Needed], question: Question, has_several: b
     number = f"at most {as_text(best.interval[0])}" if best.is_upper_bound else approximately(*best.interval, as_text)
     extrapolated = " (extrapolated)" if best.extrapolated else ""
     if finds_users:
-        number = f"{number} users{extrapolated}"
+        number = f"{number} users{' per group' if question.looks_for == GROUP_USERS else ''}{extrapolated}"
     else:
         number = f"an epsilon {_of(number)}{extrapolated}{_spends(best, question)}"
     subject = f"{_name(best, group if finds_users else [best])} needs" if has_several else "you need"
     unreached = f"; {listed(missed)} cannot reach it" if missed else ""
-    return f"{start}, {subject} {number} for {target}{_compared(question, best, reached[1:])}{unreached}."
+    return f"{start}, {subject} {number} {question.purpose}{_compared(question, best, reached[1:])}{unreached}."
 
 
 def _error_sentence(group: Sequence[SettingResult], question: Question, has_several: bool) -> str:
@@ -220,7 +238,8 @@ def plan_notes(question: Question, settings: Sequence[SettingResult], needed: Se
     """Return what a reader should know besides the answer, the most important first."""
     notes = []
     answers: Sequence[Answer] = needed or settings
-    if question.truths == ("uniform",) and question.method in FLATTERED_METHODS:
+    is_simulated = question.looks_for != GROUP_USERS
+    if is_simulated and question.truths == ("uniform",) and question.method in FLATTERED_METHODS:
         notes.append(
             f"A uniform truth flatters {question.method}, which {FLATTERED_METHODS[question.method]}: real errors will "
             "be larger. Assume another shape, such as bells, or worst for all shapes."

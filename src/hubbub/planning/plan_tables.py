@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hubbub.planning.answers import USERS, Answer, Needed, Question, SettingResult, Spread
+from hubbub.planning.answers import GROUP_USERS, USERS, Answer, Needed, Question, SettingResult, Spread
 from hubbub.planning.number_format import epsilon_cell, two_digits, user_count
 
 UNKNOWN = "–"
@@ -74,6 +74,11 @@ def plan_tables(question: Question, settings: Sequence[SettingResult], needed: S
 
 def _needed_table(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> TextTable:
     columns = {"candidate": [need.label for need in needed]}
+    if question.looks_for == GROUP_USERS:
+        columns |= _epsilon_column(needed)
+        columns["users per group"] = [_needed_cell(need, lambda users: f"{users:,.0f}") for need in needed]
+        columns["hardest value"] = [str(need.hardest) for need in needed]
+        return TextTable.of(f"Users needed {question.purpose}", columns | _truth_column(question, needed))
     if question.looks_for == USERS:
         what, as_text = "Users", user_count
         columns |= _epsilon_column(needed)
@@ -87,7 +92,7 @@ def _needed_table(question: Question, settings: Sequence[SettingResult], needed:
         last = {"plain epsilon": [UNKNOWN if epsilon is None else f"{epsilon:.3g}" for epsilon in plain]}
     columns["needed"] = [_needed_cell(need, as_text) for need in needed]
     columns["95% range"] = [_range_cell(need, as_text) for need in needed]
-    title = f"{what} needed for {question.target_text}"
+    title = f"{what} needed {question.purpose}"
     return TextTable.of(title, columns | last | _truth_column(question, needed))
 
 

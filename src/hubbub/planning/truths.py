@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hubbub.core import validation
-from hubbub.core.arrays import Floats, as_array, as_real, frozen
+from hubbub.core.arrays import Floats, Positions, as_array, as_real, frozen
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.serialization import Portable
 from hubbub.core.text import plural
@@ -17,6 +17,7 @@ from hubbub.estimators import Estimate
 
 WHERE = "plan(truth=)"
 WORST = "worst"
+MAX_ALL_VALUES = 32  # in larger domains, three values stand for all
 DOMINANT_SHARE = 0.6
 BELLS = ((0.28, 0.25, 0.06, 0.45), (0.7, 0.6, 0.1, 0.35), (0.45, 0.85, 0.05, 0.2))  # x, y, width, share
 
@@ -27,6 +28,15 @@ class AssumedTruth(Portable):
 
     name: str
     probabilities: Floats
+
+    def representative_positions(self) -> Positions:
+        """Return those of all values if they are few, else of the largest, the median and the smallest share."""
+        shares = self.probabilities
+        if shares.size <= MAX_ALL_VALUES:
+            return np.arange(shares.size)
+        order = np.argsort(shares, kind="stable")
+        chosen = [order[-1], order[shares.size // 2], order[0]]
+        return np.array(list(dict.fromkeys(int(position) for position in chosen)))
 
 
 def truths_from(truth: object, domain: Domain) -> tuple[AssumedTruth, ...]:

@@ -20,6 +20,7 @@ MIN_RUNS, MAX_RUNS = 2, 1_000_000
 MAX_REPORTS_PER_USER = 1_000
 ROUNDING = 1e-9  # relative error allowed in a radius, and in the sum of the shares of a mixture
 ALL_VALUES = "all"
+DEFAULT_POWER, MIN_POWER = 0.8, 0.5
 
 
 def refused(what: str, keyword: str, got: object, expected: str, remedy: str) -> SettingError:
@@ -61,6 +62,35 @@ def check_target(target: object, distance: str) -> float | None:
         expected = "a total variation between 0 and 1" if distance == "tv" else "a positive number in the domain's unit"
         raise validation.wrong(target, "target", "plan", expected, remedy="pass the largest acceptable error")
     return number
+
+
+def check_difference(
+    difference: object, power: object, **others: tuple[object, object]
+) -> tuple[float, float] | tuple[None, None]:
+    """Return the difference to detect and the power; None for both without a difference.
+
+    `others` are keywords, each with its default: none of them has a meaning for a difference.
+    """
+    if difference is None:
+        if power is not None:
+            expected = "no power, which is the probability of detecting a difference"
+            remedy = "leave power out, or pass difference="
+            raise refused("power has no effect without a difference", "power", power, expected, remedy)
+        return None, None
+    for name, (value, default) in others.items():
+        if value != default:
+            expected = f"no {name}: the users that a difference takes follow from a formula, and nothing is simulated"
+            remedy = f"leave {name} out, or difference"
+            raise refused(f"{name} has no meaning for a difference", f"difference=, {name}", value, expected, remedy)
+    size = as_real(difference)
+    if not (math.isfinite(size) and 0.0 < size < 1.0):
+        expected = "a difference of shares between 0 and 1, such as 0.05 for 5 percentage points"
+        raise validation.wrong(difference, "difference", "plan", expected, remedy="divide percentage points by 100")
+    probability = DEFAULT_POWER if power is None else as_real(power)
+    if not MIN_POWER <= probability < 1.0:
+        expected = f"a probability from {MIN_POWER:g} up to, not including, 1"
+        raise validation.wrong(power, "power", "plan", expected, default=f"{DEFAULT_POWER:g}")
+    return size, probability
 
 
 def check_runs(runs: object) -> int | None:
