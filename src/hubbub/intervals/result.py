@@ -253,7 +253,7 @@ class Band(Portable):
         some = np.arange(len(self.domain)) if positions is None else positions
         counts = Counter(reason for position in some.tolist() if (reason := self.standard_error_reasons[position]))
         notes = [f"None for {plural(count, 'value')}: {reason}" for reason, count in counts.items()]
-        if (self.standard_error[some] > (self.high - self.low)[some] / 2.0).any():
+        if (self.standard_error > self.high - self.low)[some].any():  # which would puzzle a reader
             notes.append(WITHOUT_SIGNS)
         return " ".join(notes)
 
