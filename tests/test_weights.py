@@ -14,8 +14,6 @@ import pytest
 
 import hubbub as hb
 from damaging import parts_of_tally, seal, write_forged
-from hubbub.intervals.deviance_cutoff import LocalScores
-from hubbub.intervals.interval_endpoints import LikelihoodRegion
 from terminal import hubbub
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -53,8 +51,8 @@ def test_without_noise_it_is_what_the_survey_package_of_r_says(design: str) -> N
     reports = sampled(design, hb.RandomizedResponse(ANSWERS, 40.0), people()["answer"])
     estimate = hb.estimate(reports, "mle")
     np.testing.assert_allclose(estimate.probabilities, expected["shares"], rtol=1e-9)
-    local = LocalScores(LikelihoodRegion.of(reports).top, 0, np.random.default_rng(1))
-    np.testing.assert_allclose(local.standard_errors(np.ones(3, dtype=bool)), expected["standard_errors"], rtol=1e-7)
+    band = hb.band(reports, estimate=estimate)
+    np.testing.assert_allclose(band.standard_error, expected["standard_errors"], rtol=1e-7)
     assert reports.survey is not None
     assert reports.survey.degrees_of_freedom == expected["degrees_of_freedom"]
     for value, share, error in zip(ANSWERS.labels, expected["shares"], expected["standard_errors"], strict=True):

@@ -11,6 +11,9 @@ Elsewhere the first does not depend on which rare outputs happen to be missing, 
 
 With M = I + 1 1' and n users, the covariance of shares whose sum is 1 is (M^-1 - M^-1 1 1' M^-1 / 1' M^-1 1) / n.
 
+**Survey weights.** With A the information of the weighted likelihood and B the covariance of its score over the sampled
+units, the covariance is A^-1 B A^-1 over the effective number of users, A^-1 being the bracket above.
+
 **Zeros.** All values count, those with an estimate of 0 included: nobody knows that a share is 0. The standard error is
 the textbook's, that of an estimate without signs; where neighbours are hard to tell apart, it may be far larger than an
 interval, which uses that no share is negative. If the estimate gives an output probability 0 (without noise, or with a
@@ -33,7 +36,7 @@ import numpy as np
 from hubbub.core.arrays import Floats
 from hubbub.core.validation import DEFAULT_SEED
 from hubbub.goodness_of_fit.output_enumeration import enumerate_outputs
-from hubbub.intervals.deviance_cutoff import information_per_user
+from hubbub.intervals.deviance_cutoff import information_per_user, score_covariance
 from hubbub.intervals.linear_scores import SMALLEST_FIT
 from hubbub.intervals.linear_statistic import Statistic
 from hubbub.intervals.set_intervals import MIN_EIGENVALUE
@@ -74,9 +77,16 @@ def standard_errors(reports: Reports, theta: Floats, statistics: Sequence[Statis
     if (point.fitted[point.likelihood.sent] <= MIN_PLAIN_PROBABILITY).any():
         return StandardErrors.missing(len(statistics), IMPOSSIBLE_REPORTS)
     weights = np.array([statistic.weights for statistic in statistics])
-    variances, undetermined = variances_per_user(fisher_information(reports, theta), theta, weights)
+    if reports.survey is None:
+        information, covariance = fisher_information(reports, theta), None
+    else:
+        information, covariance = (
+            information_per_user(point, np.random.default_rng(DEFAULT_SEED)),
+            score_covariance(point),
+        )
+    variances, undetermined = variances_per_user(information, theta, weights, covariance)
     ranges = np.ptp(weights, axis=1)
-    numbers, reasons = np.sqrt(variances / reports.users), [""] * len(statistics)
+    numbers, reasons = np.sqrt(variances / reports.effective_users), [""] * len(statistics)
     for index in np.flatnonzero(ranges > 0.0).tolist():  # the sum of all shares is known
         if undetermined[index]:
             numbers[index], reasons[index] = math.nan, UNDETERMINED
@@ -108,8 +118,13 @@ def fisher_information(reports: Reports, theta: Floats) -> Floats:
     return information / reports.users
 
 
-def variances_per_user(information: Floats, theta: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Return the variance of each row of weights if shares sum to 1, and whether the information leaves it open."""
+def variances_per_user(
+    information: Floats, theta: Floats, weights: Floats, covariance: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Return the variance of each row of weights if shares sum to 1, and whether the information leaves it open.
+
+    `covariance` is that of the score, where it is not the information (survey weights).
+    """
     moments = information + 1.0  # the sum of the shares, as if it had been observed
     scale = 1.0 / np.sqrt(np.diagonal(moments))
     eigenvalues, vectors = np.linalg.eigh(moments * scale * scale[:, None])
@@ -122,4 +137,7 @@ def variances_per_user(information: Floats, theta: Floats, weights: Floats) -> t
     total /= np.linalg.norm(total)
     parts = parts[:, kept] / roots
     parts -= np.outer(parts @ total, total)
-    return np.asarray((parts**2).sum(axis=1)), np.asarray(undetermined)
+    if covariance is None:
+        return np.asarray((parts**2).sum(axis=1)), np.asarray(undetermined)
+    moves = ((parts / roots) @ vectors[:, kept].T) * scale
+    return np.einsum("ij,jk,ik->i", moves, covariance, moves), np.asarray(undetermined)
