@@ -326,3 +326,27 @@ def test_mistakes_with_groups_are_explained() -> None:
         hb.compare_groups(groups, against="c")
     with pytest.raises(hb.SettingError, match="not several groups"):
         hb.compare_groups({"a": groups["a"]})
+
+
+def test_quantiles_differ_by_what_their_intervals_leave_open() -> None:
+    ages, rng = hb.Integers(0, 30), np.random.default_rng(4)
+    noise = hb.TruncatedGeometric(ages, 1.0)
+    young, old = (
+        hb.Reports.from_outputs(noise, noise.privatize(rng.integers(low, low + 15, 3_000), rng=rng)) for low in (0, 10)
+    )
+    answer = hb.compare(young, old, quantiles=[0.5, 0.25], names=("young", "old"))
+    median = answer.quantiles[0]
+    assert median.low <= 10 <= median.high
+    assert median.low <= median.estimate <= median.high
+    assert median.estimate == median.second - median.first
+    own = [hb.quantile(reports, 0.5, 0.95**0.5) for reports in (young, old)]
+    assert (median.low, median.high) == (own[1].low - own[0].high, own[1].high - own[0].low)
+    assert "The median is higher in old than in young" in answer.explain()
+    assert answer.document()["quantiles"][1]["probability"] == 0.25
+    with pytest.raises(hb.SettingError, match="no quantiles"):
+        hb.compare(*two_groups(), quantiles=[0.5])
+
+
+def two_groups() -> tuple[hb.Reports, hb.Reports]:
+    coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), 1.0)
+    return hb.Reports.from_counts(coin, {"yes": 6, "no": 4}), hb.Reports.from_counts(coin, {"yes": 5, "no": 5})

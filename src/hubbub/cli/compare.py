@@ -40,6 +40,12 @@ def command(
     ] = None,
     min_group: MinGroup = 1,
     level: Level = 0.95,
+    quantile: Annotated[
+        list[float] | None,
+        typer.Option(
+            metavar="SHARE", help="Of two groups: compare a quantile, 0.5 for the median; may be repeated."
+        ),
+    ] = None,
     reading: ReadingOptions,
     as_json: AsJson = False,
     output: Annotated[
@@ -59,7 +65,7 @@ def command(
     notes = list(dict.fromkeys(note for own in read.values() for note in own.summary.notes))
     print_notes(notes)
     groups = {name: own.reports for name, own in read.items() if isinstance(own.reports, Reports)}
-    comparison = _compare(groups, against, level)
+    comparison = _compare(groups, against, level, quantile or [])
     document = comparison_document({name: own.summary for name, own in read.items()}, notes, comparison)
     if output is not None:
         write_comparison(comparison, document, output)
@@ -71,7 +77,9 @@ def command(
         out().print(_pair_table(comparison) if isinstance(comparison, Comparison) else _groups_table(comparison))
 
 
-def _compare(groups: dict[str, Reports], against: str | None, level: float) -> Comparison | GroupComparison:
+def _compare(
+    groups: dict[str, Reports], against: str | None, level: float, quantiles: list[float]
+) -> Comparison | GroupComparison:
     if len(groups) < PAIR:
         raise SettingError(
             "one group is left",
@@ -80,11 +88,14 @@ def _compare(groups: dict[str, Reports], against: str | None, level: float) -> C
             expected="two groups or more to compare",
             remedy="name a column with several values, or choose a smaller --min-group",
         )
-    if len(groups) != PAIR or against is not None:
+    is_pair = len(groups) == PAIR and against is None
+    if quantiles and not is_pair:
+        raise typer.BadParameter("quantiles are compared between two groups", param_hint="--quantile")
+    if not is_pair:
         run = compare_groups.steps(groups, level=level, against=against)
         return follow(run, "comparing groups")
     (first, second), names = groups.values(), list(groups)
-    return follow(compare.steps(first, second, level=level, names=names), "comparing")
+    return follow(compare.steps(first, second, level=level, quantiles=quantiles, names=names), "comparing")
 
 
 def _pair_table(comparison: Comparison) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from hubbub.comparison.distance_intervals import (
 )
 from hubbub.comparison.equality_test import Equality, equality_test
 from hubbub.comparison.populations import Populations
+from hubbub.comparison.quantile_differences import check_quantiles, quantile_differences
 from hubbub.comparison.result import Comparison
 from hubbub.comparison.validation import check_estimates, check_groups, check_names
 from hubbub.core import validation
@@ -42,6 +44,7 @@ def compare(
     *,
     of: object = None,
     level: float = 0.95,
+    quantiles: Sequence[float] = (),
     names: Sequence[str] = ("a", "b"),
     estimates: Sequence[Estimate] | None = None,
     rng: Randomness = None,
@@ -63,6 +66,8 @@ def compare(
         default every value.
     level : float
         The probability with which each interval holds its true difference; 1 - `level` is the level of all tests.
+    quantiles : sequence of float
+        Quantiles to compare, of values on a line: ``[0.5]`` for the median. They take some seconds each.
     names : pair of str
         What the groups are called in sentences, tables and pictures.
     estimates : pair of Estimate, optional
@@ -91,12 +96,16 @@ def compare(
     statistics = _statistics(domain, of)
     generator, _ = validation.generator(rng, "compare")
     given = check_estimates(estimates, groups, "compare")
+    probabilities = check_quantiles(quantiles, domain, "compare")
 
     def steps() -> Generator[Any, None, Comparison]:
         shown = []
         for reports, estimate in zip(groups, given, strict=True):
-            shown.append((yield from shown_estimate(reports, estimate, "compare")).probabilities)
-        return (yield from _compare(groups, statistics, level, called, shown, generator))
+            shown.append((yield from shown_estimate(reports, estimate, "compare")))
+        shares = [estimate.probabilities for estimate in shown]
+        comparison = yield from _compare(groups, statistics, level, called, shares, generator)
+        own_quantiles = yield from quantile_differences(groups, shown, probabilities, level)
+        return replace(comparison, quantiles=own_quantiles)
 
     return limit_threads_per_step(steps(), max(reports.weights.size for reports in groups) * len(domain))
 

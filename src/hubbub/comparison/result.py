@@ -16,6 +16,7 @@ from hubbub.comparison.comparison_sentences import (
 )
 from hubbub.comparison.distance_intervals import IntervalEstimate
 from hubbub.comparison.equality_test import Equality
+from hubbub.comparison.quantile_differences import QuantileDifference
 from hubbub.core.arrays import Floats, plain
 from hubbub.core.serialization import Portable
 from hubbub.core.text import percent, plural, whole_percent
@@ -70,6 +71,8 @@ class Comparison(Portable):
         How intervals were calibrated.
     is_share : bool
         Whether rows are shares; False for a weighted sum.
+    quantiles : tuple of QuantileDifference
+        The quantiles that were asked for, in both groups, and their differences with intervals.
     """
 
     domain: Domain
@@ -93,6 +96,7 @@ class Comparison(Portable):
     mean: IntervalEstimate | None
     note: str
     is_share: bool = True
+    quantiles: tuple[QuantileDifference, ...] = ()
 
     @property
     def p_value(self) -> float:
@@ -148,6 +152,7 @@ class Comparison(Portable):
         sentences.append(distance_sentence("total variation", self.total_variation))
         if self.earth_mover is not None and not self.domain.is_equidistant:
             sentences.append(distance_sentence("earth mover's distance", self.earth_mover, _unit_text(self.domain)))
+        sentences += [number_sentence(self.names, f"The {each.title}", each.low, each.high) for each in self.quantiles]
         return " ".join(sentences)
 
     def facts(self) -> list[Fact]:
@@ -166,6 +171,9 @@ class Comparison(Portable):
             facts.append(Fact("earth mover's distance", _interval(self.earth_mover, _unit_text(self.domain))))
         if self.mean is not None:
             facts.append(Fact("difference of means", _interval(self.mean, "")))
+        for each in self.quantiles:
+            between = f"{each.estimate:.4g} ({each.first:.4g} and {each.second:.4g})"
+            facts.append(Fact(f"difference of {each.title}s", f"{between}, between {each.low:.4g} and {each.high:.4g}"))
         if self.has_all_values and len(self.domain) > 2:
             count = int(self.changed.sum())
             told = f"{plural(count, 'value')} of {self.labels.size:,}" if count else "none for certain"
@@ -221,6 +229,7 @@ class Comparison(Portable):
             "note": self.note,
             "text": self.explain(),
             **{name: None if distance is None else distance._asdict() for name, distance in distances.items()},
+            "quantiles": [each._asdict() for each in self.quantiles],
             "values": [
                 {"value": plain(label), **dict(zip(columns, row, strict=True))}
                 for label, row in zip(self.labels.tolist(), rows, strict=True)

@@ -94,7 +94,8 @@ class Region:
         shifted = weights - self.groups.spread(self.groups.least(weights), weights.size)
         lowest, span = float(self.groups.least(weights).sum()), float(shifted.max())
         own = float(weights @ self.top.theta)
-        if own - lowest <= MIN_RELATIVE_RANGE * span:  # the maximum itself has the smallest value possible
+        # The maximum itself has the smallest value possible, or all distributions have the same, up to rounding.
+        if span == 0.0 or own - lowest <= MIN_RELATIVE_RANGE * span:
             return Extreme(lowest, own, self.top.theta, 0)
         c, middle = shifted / span, (own - lowest) / span
         extreme = Extreme(0.0, middle, self.top.theta, 0)
