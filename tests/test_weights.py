@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import chdtrc
 
 import hubbub as hb
 from damaging import parts_of_tally, seal, write_forged
@@ -316,10 +317,66 @@ def test_margins_that_cannot_be_met_are_explained(columns: dict, margins: dict, 
         hb.rake([1.0, 1.0], columns, margins)
 
 
+def test_differences_are_those_of_the_survey_package_of_r() -> None:
+    """Two groups of one sample, without noise: the interval is about two standard errors of svycontrast on each side.
+
+    R takes the groups for parts of one sample, and we for two samples, which is within two percent here.
+    """
+    columns = people()
+    sex, weights = np.array(columns["sex"]), np.array(columns["weight"], dtype=float)
+    truth = hb.RandomizedResponse(ANSWERS, 40.0)
+    women, men = (
+        hb.Reports.from_outputs(truth, np.array(columns["answer"])[sex == own], weights=weights[sex == own])
+        for own in ("f", "m")
+    )
+    estimates = [hb.estimate(reports, "mle") for reports in (women, men)]
+    answer = hb.compare(women, men, estimates=estimates)
+    for place, value in enumerate(ANSWERS.labels):
+        expected = reference(f"m minus f, {value}")
+        assert answer.difference[place] == pytest.approx(expected["difference"][0], abs=1e-9)
+        half = (answer.high[place] - answer.low[place]) / 2
+        assert half / expected["standard_error"][0] == pytest.approx(1.96, rel=0.06)
+        chi = (expected["difference"][0] / expected["standard_error"][0]) ** 2
+        assert answer.p_values[place] == pytest.approx(float(chdtrc(1, chi)), abs=0.05)
+
+
+def test_equal_weights_do_not_change_a_comparison() -> None:
+    coin, rng = hb.RandomizedResponse(ANSWERS, 2.0), np.random.default_rng(8)
+    outputs = [
+        coin.privatize(rng.choice(ANSWERS.labels, 800, p=p), rng=rng) for p in ([0.5, 0.3, 0.2], [0.4, 0.3, 0.3])
+    ]
+    plain = hb.compare(*(hb.Reports.from_outputs(coin, own) for own in outputs))
+    weighted = hb.compare(
+        hb.Reports.from_outputs(coin, outputs[0], weights=np.full(800, 3.0)), hb.Reports.from_outputs(coin, outputs[1])
+    )
+    assert weighted.p_value == pytest.approx(plain.p_value, rel=0.3)
+    np.testing.assert_allclose(weighted.low, plain.low, atol=0.004)
+    np.testing.assert_allclose(weighted.high, plain.high, atol=0.004)
+
+
+@pytest.mark.slow
+def test_weighted_groups_that_are_equal_rarely_differ() -> None:
+    """Size of the test with unequal weights and clusters: 300 studies at 5%, within three binomial standard errors."""
+    coin, found = hb.RandomizedResponse(ANSWERS, 2.0), []
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        groups = []
+        for _ in range(2):
+            lean = rng.dirichlet([12.0, 6.0, 4.0], 40)
+            places = np.array([rng.choice(3, p=row) for row in np.repeat(lean, 8, axis=0)])
+            weights = rng.gamma(4.0, size=320)
+            outputs = coin.privatize(ANSWERS.labels[places], rng=rng)
+            clusters = np.repeat(np.arange(40), 8)
+            groups.append(hb.Reports.from_outputs(coin, outputs, weights=weights, clusters=clusters))
+        estimates = [hb.estimate(reports, "mle") for reports in groups]
+        found.append(hb.compare(*groups, estimates=estimates).p_value <= 0.05)
+    assert abs(np.mean(found) - 0.05) <= 3.0 * np.sqrt(0.05 * 0.95 / 300)
+
+
 def test_what_takes_no_weights_says_so() -> None:
     coin = hb.RandomizedResponse(ANSWERS, 1.0)
     weighted = hb.Reports.from_outputs(coin, ["yes", "no"] * 50, weights=[1.0, 2.0] * 50)
     with pytest.raises(hb.EstimateError, match="survey weights are not taken into account"):
-        hb.compare(weighted, weighted)
+        hb.compare_groups({"a": weighted, "b": weighted, "c": weighted})
     with pytest.raises(hb.EstimateError, match="survey weights are not taken into account"):
         hb.interval(weighted, "yes", fakes=0.01)

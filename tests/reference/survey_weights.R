@@ -17,6 +17,14 @@ for (name in names(designs)) {
     name, numbers(coef(shares)), numbers(SE(shares)), as.integer(degf(designs[[name]]))
   ))
 }
+by_sex <- svyby(~answer, ~sex, designs$weights, svymean, covmat = TRUE)
+for (answer in c("no", "unsure", "yes")) {
+  terms <- setNames(c(-1, 1), paste0(c("f", "m"), ":answer", answer))
+  contrast <- svycontrast(by_sex, terms)
+  parts <- c(parts, sprintf(
+    '"m minus f, %s": {"difference": %s, "standard_error": %s}', answer, numbers(coef(contrast)), numbers(SE(contrast))
+  ))
+}
 raked <- rake(
   designs$weights, list(~sex, ~region),
   list(data.frame(sex = c("f", "m"), Freq = c(520, 480)),

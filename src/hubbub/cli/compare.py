@@ -42,9 +42,7 @@ def command(
     level: Level = 0.95,
     quantile: Annotated[
         list[float] | None,
-        typer.Option(
-            metavar="SHARE", help="Of two groups: compare a quantile, 0.5 for the median; may be repeated."
-        ),
+        typer.Option(metavar="SHARE", help="Of two groups: compare a quantile, 0.5 for the median; may be repeated."),
     ] = None,
     reading: ReadingOptions,
     as_json: AsJson = False,

@@ -179,7 +179,7 @@ def _distance(
     """Return the interval of a distance; that of two values is the interval of their one difference."""
     shown = float(potential(move) @ move)
     rejecting = equality.cutoff(level) if equality.p_value <= 1.0 - level else None
-    cutoff = equality.cutoff(level) if populations.values == 2 else chi_square(level)
+    cutoff = equality.cutoff(level) if populations.values == 2 else populations.largest_effect * chi_square(level)
     return (yield from distance_interval(populations, potential, shown, rejecting, cutoff))
 
 

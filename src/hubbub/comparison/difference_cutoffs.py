@@ -29,19 +29,24 @@ MIN_DRAWS = 199
 
 @dataclass(frozen=True)
 class Calibration:
-    """The simulated deviances of each statistic, one sample for each pair of distributions; none: chi-square."""
+    """The simulated deviances of each statistic, one sample for each pair of distributions; none: chi-square.
+
+    `effects` are the design effects of the statistics: 1 without survey weights.
+    """
 
     samples: tuple[Floats, ...]  # draws by statistics
+    effects: Floats
 
     def cutoff(self, statistic: int, level: float) -> float:
         """Return the cutoff of a statistic, never below that of chi-square."""
-        return max([chi_square(level), *(quantile(sample[:, statistic], level) for sample in self.samples)])
+        plain = self.effects[statistic] * chi_square(level)
+        return float(max([plain, *(quantile(sample[:, statistic], level) for sample in self.samples)]))
 
     def p_value(self, statistic: int, deviance: float) -> float:
         """Return how likely a deviance as large is if nothing differs in this statistic."""
         from scipy.special import chdtrc
 
-        plain = float(chdtrc(1, deviance))
+        plain = float(chdtrc(1, deviance / self.effects[statistic]))
         return max([plain, *(tail_probability(sample[:, statistic], deviance) for sample in self.samples)])
 
 
@@ -52,14 +57,15 @@ def calibrate(
     yield Progress(0, 3, "simulating differences")
     draws = _affordable_draws(level, len(statistics), populations.values)
     local = LocalScores(populations.stacked, draws, rng, populations.groups)
+    effects = np.array([local.design_effect(np.concatenate([-weights, weights])) for weights in statistics])
     if local.is_away_from_border():
-        return Calibration(())
+        return Calibration((), effects)
     pairs = [*local.guesses(populations.stacked.theta), local.guesses(np.tile(common, 2))[0]]
     samples = []
     for done, lower in enumerate(pairs):
         samples.append(_deviances(local, lower, statistics))
         yield Progress(done + 1, len(pairs), "simulating differences")
-    return Calibration(tuple(samples))
+    return Calibration(tuple(samples), effects)
 
 
 def _affordable_draws(level: float, statistics: int, values: int) -> int:

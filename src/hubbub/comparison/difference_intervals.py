@@ -47,12 +47,13 @@ def differences(
         return found, f"the cutoff is that of the test of equality, by {equality.note}"
     thetas = [top.theta for top in populations.tops]
     chosen = [place for place, weights in enumerate(statistics) if is_calibrated(weights, thetas)]
-    calibration, note = Calibration(()), NOT_CALIBRATED
+    plain = Calibration((), np.ones(1))
+    calibration, note = plain, NOT_CALIBRATED
     if chosen and 2 * populations.values <= MAX_SIMULATED_VALUES:
         rows = np.array([statistics[place] for place in chosen])
         calibration = yield from calibrate(populations, rows, level, equality.common, rng)
         note = CALIBRATED if calibration.samples else PLAIN
-    column = {place: index for index, place in enumerate(chosen)} if calibration.samples else {}
+    column = {} if calibration is plain else {place: index for index, place in enumerate(chosen)}
     results = []
     for done, weights in enumerate(statistics):
         yield Progress(done, len(statistics), "intervals of differences")
@@ -61,7 +62,7 @@ def differences(
         difference = _Difference(populations, weights)
         low, high = difference.interval(cutoff)
         deviance = difference.deviance_at_equality(cutoff, low, high)
-        p_value = Calibration(()).p_value(0, deviance) if own is None else calibration.p_value(own, deviance)
+        p_value = plain.p_value(0, deviance) if own is None else calibration.p_value(own, deviance)
         results.append(Difference(difference.likeliest, low, high, p_value))
     return results, note
 

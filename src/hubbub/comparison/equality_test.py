@@ -13,6 +13,9 @@ random, and the p-value is the share of deals with a T as large. It holds for an
 shares are 0 or not.
 
 **Simulations.** If groups used different mechanisms, reports are drawn from the likeliest common distribution instead.
+
+**Survey weights.** Users of different weights, strata and clusters are not exchangeable: scores are drawn from the
+normal law with the covariance of the sample.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from hubbub.core.progress import Progress
 from hubbub.core.serialization import Portable
 from hubbub.intervals.deviance_cutoff import MAX_SIMULATED_VALUES, LocalScores, quantile
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
-from hubbub.likelihood import Likelihood, Point
+from hubbub.likelihood import Point
 from hubbub.solvers.boundary_deviance import ConePrograms
 
 MIN_DRAWS, MAX_DRAWS = 999, 9_999
@@ -66,11 +69,10 @@ def equality_test(
     populations: Populations, rng: np.random.Generator, max_draws: int = MAX_DRAWS
 ) -> Generator[Any, None, Equality]:
     """Test whether all groups have the same distribution."""
-    pooled = sum(populations.reports[1:], start=populations.reports[0])
-    region = yield from LikelihoodRegion.around(Likelihood.of(pooled))
+    region = yield from LikelihoodRegion.around(populations.pooled())
     common = region.top
     deviance = 2.0 * max(0.0, sum(top.log_likelihood for top in populations.tops) - common.log_likelihood)
-    kinds = report_kinds(populations.reports)
+    kinds = None if populations.is_weighted else report_kinds(populations.reports)
     theta = common.theta if kinds is not None else _without_doubtful(common, rng)
     points = [top.likelihood.at(theta) for top in populations.tops]
     draws = _affordable_draws(populations, max_draws)

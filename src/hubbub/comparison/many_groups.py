@@ -23,6 +23,7 @@ from hubbub.core.text import listed
 from hubbub.core.threads import limit_threads_per_step
 from hubbub.domains import Domain
 from hubbub.estimators.shown_estimate import shown_estimate
+from hubbub.estimators.validation import refuse_weights
 from hubbub.intervals.linear_statistic import parse_statistic
 from hubbub.intervals.result import extend
 from hubbub.reports import Reports
@@ -96,7 +97,9 @@ def _named(groups: object) -> tuple[list[str], list[Reports]]:
             expected="a dictionary from names to reports, with two groups or more",
             remedy="write {'north': reports_north, 'south': reports_south}",
         )
-    return [str(name) for name in groups], check_groups(list(groups.values()), "compare_groups")
+    checked = check_groups(list(groups.values()), "compare_groups")
+    refuse_weights(checked[0], "compare_groups", "compare two groups at a time, with hubbub.compare")
+    return [str(name) for name in groups], checked
 
 
 def _order(domain: Domain, order_by: object) -> tuple[Floats, str]:

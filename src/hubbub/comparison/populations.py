@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.channels import StackedChannel
+from hubbub.channels import ConcatenatedChannel, StackedChannel
 from hubbub.core.arrays import Floats
+from hubbub.core.validation import DEFAULT_SEED
+from hubbub.intervals.deviance_cutoff import LocalScores
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
 from hubbub.likelihood import Likelihood, Point
 from hubbub.reports import Reports
+from hubbub.reports.survey_weights import SideBySide
 from hubbub.solvers.groups import Groups
 from hubbub.solvers.newton_systems import system_for
 from hubbub.solvers.profile_extremes import Extreme, Region
@@ -52,7 +55,33 @@ class Populations:
         channel = StackedChannel([own.channel for own in likelihoods])
         weights = np.concatenate([own.weights for own in likelihoods])
         users = sum(own.users for own in likelihoods)
-        return Likelihood(channel, weights, users).at(np.concatenate([top.theta for top in self.tops]))
+        return Likelihood(channel, weights, users, self._survey).at(np.concatenate([top.theta for top in self.tops]))
+
+    @property
+    def _survey(self) -> SideBySide | None:
+        samples = tuple(own.survey for own in self.reports if own.survey is not None)
+        return SideBySide(samples, tuple(own.weights.size for own in self.reports)) if samples else None
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether users have survey weights."""
+        return any(own.survey is not None for own in self.reports)
+
+    @cached_property
+    def largest_effect(self) -> float:
+        """The largest design effect of any statistic: 1 without survey weights."""
+        if not self.is_weighted:
+            return 1.0
+        return LocalScores(self.stacked, 0, np.random.default_rng(DEFAULT_SEED), self.groups).design_effect()
+
+    def pooled(self) -> Likelihood:
+        """Return the likelihood of all reports, if the groups are equal."""
+        if not self.is_weighted:
+            return Likelihood.of(sum(self.reports[1:], start=self.reports[0]))
+        likelihoods = [top.likelihood for top in self.tops]  # weights count as they do in their own group
+        weights = np.concatenate([own.weights for own in likelihoods])
+        users = sum(own.users for own in likelihoods)
+        return Likelihood(ConcatenatedChannel([own.channel for own in likelihoods]), weights, users)
 
     @cached_property
     def groups(self) -> Groups:

@@ -15,7 +15,7 @@ import numpy as np
 
 from hubbub.core.arrays import Floats, Positions
 from hubbub.goodness_of_fit.output_enumeration import enumerate_outputs
-from hubbub.intervals.deviance_cutoff import information_per_user
+from hubbub.intervals.deviance_cutoff import information_per_user, score_covariance
 from hubbub.likelihood import Point
 from hubbub.reports import Block, Joint, Reports, Singles
 
@@ -83,6 +83,8 @@ def score_source(
     rng: np.random.Generator,
 ) -> ScoreSource:
     """Return deals where users are exchangeable, simulations elsewhere."""
+    if any(reports.survey is not None for reports in groups):
+        return SampledScores(points, rng)
     if kinds is None:
         return Simulations(points, groups, rng)
     patterns = sum(point.likelihood.channel.patterns for point in points)
@@ -174,6 +176,31 @@ class NormalDeals(ScoreSource):
         own = np.sqrt(self._shares)[:, None, None] * normal
         total = observed_scores(self._points).sum(axis=0)
         return np.asarray(own - self._shares[:, None, None] * (own.sum(axis=0) - total))
+
+
+class SampledScores(ScoreSource):
+    """Scores of users with survey weights, as the sample of each group scatters."""
+
+    what = "draws of the score as the samples scatter, by their weights, strata and clusters"
+
+    def __init__(self, points: Sequence[Point], rng: np.random.Generator) -> None:
+        self._points, self._rng = points, rng
+        self._shares = [point.likelihood.total / _users(points) for point in points]
+
+    @cached_property
+    def informations(self) -> Floats:
+        """The information of each group's weighted likelihood."""
+        each = zip(self._shares, self._points, strict=True)
+        return np.stack([share * information_per_user(point, self._rng) for share, point in each])
+
+    def scores(self, draws: int) -> Floats:
+        """Return scores: groups by draws by values."""
+        found = []
+        for share, point in zip(self._shares, self._points, strict=True):
+            eigenvalues, eigenvectors = np.linalg.eigh(share * score_covariance(point))
+            normal = self._rng.standard_normal((draws, eigenvalues.size))
+            found.append((normal * np.sqrt(np.maximum(eigenvalues, 0.0))) @ eigenvectors.T)
+        return np.stack(found)
 
 
 class Simulations(ScoreSource):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hubbub.core.errors import ReportsError, SettingError, shorten
 from hubbub.domains import Domain
 from hubbub.estimators import Estimate
-from hubbub.estimators.validation import check_estimate, check_reports, refuse_weights
+from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.reports import Reports
 
 MAX_COMPARED_VALUES = 1_500  # quadratic programs over all of them take seconds
@@ -19,8 +19,9 @@ def check_groups(groups: Sequence[object], where: str) -> list[Reports]:
     for reports in groups:
         check_reports(reports, where)
         assert isinstance(reports, Reports)  # noqa: S101  # what check_reports accepts
-        refuse_weights(reports, where, "take reports.unweighted, or look at the intervals of each group")
         checked.append(reports)
+    if any(reports.survey is not None for reports in checked):
+        checked = [reports.with_weights() for reports in checked]
     for other in checked[1:]:
         if other.domain != checked[0].domain:
             raise ReportsError(

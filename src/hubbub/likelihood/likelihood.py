@@ -17,6 +17,7 @@ from hubbub.likelihood.partial_sums import Sums
 from hubbub.likelihood.underflow import UnderflowPatterns
 from hubbub.likelihood.update_and_gap import Evaluation, Excess
 from hubbub.reports import Reports, SurveyWeights
+from hubbub.reports.survey_weights import SideBySide
 
 MIN_PLAIN_PROBABILITY = 1e-290  # its reciprocal is still a float
 MAX_RELATIVE_LOSS = 0.1  # of a sum, by rounding: beyond it nothing is certified
@@ -39,7 +40,9 @@ class Likelihood:
 
     _of_reports: ClassVar[Remembered[Likelihood]] = Remembered()
 
-    def __init__(self, channel: Channel, weights: Floats, users: int, survey: SurveyWeights | None = None) -> None:
+    def __init__(
+        self, channel: Channel, weights: Floats, users: int, survey: SurveyWeights | SideBySide | None = None
+    ) -> None:
         self.channel = channel
         self.weights = weights
         self.users = users

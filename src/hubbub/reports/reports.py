@@ -20,7 +20,7 @@ from hubbub.mechanisms.output_spaces import encode_each
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.reports.blocks import BitSums, Block, Joint, Singles, common_items
 from hubbub.reports.from_users import encoded_users
-from hubbub.reports.survey_weights import SurveyWeights, check_survey
+from hubbub.reports.survey_weights import NO_LABEL, SurveyWeights, check_survey
 from hubbub.reports.validation import check_counts, check_mechanism, check_shape, no_reports
 
 
@@ -352,6 +352,15 @@ class Reports(Portable):
     def effective_users(self) -> float:
         """How many users of equal weight would tell as much: all of them, unless survey weights differ."""
         return float(self.users) if self.survey is None else self.survey.effective_users
+
+    def with_weights(self) -> Reports:
+        """Return the same reports with survey weights: 1 for each user, unless they have some already."""
+        if self.survey is not None:
+            return self
+        counts = self.weights.astype(np.int64)
+        same = np.full(counts.size, NO_LABEL)
+        survey = SurveyWeights.build(np.arange(counts.size), np.ones(counts.size), same, same, counts)
+        return Reports(self.domain, self.blocks, survey)
 
     @property
     def unweighted(self) -> Reports:

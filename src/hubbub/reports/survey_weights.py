@@ -173,6 +173,30 @@ class SurveyWeights(Portable):
             )
 
 
+@dataclass(frozen=True, eq=False)
+class SideBySide:
+    """Samples of several groups: values and patterns of one group after the other, nothing in common."""
+
+    samples: tuple[SurveyWeights, ...]
+    patterns: tuple[int, ...]  # of each group
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        """How many units were sampled beyond the first of each stratum of each group."""
+        return sum(sample.degrees_of_freedom for sample in self.samples)
+
+    def score_covariance(self, scores: Floats) -> Floats:
+        """Return the covariance of all scores, per effective user of all groups: one block for each group."""
+        users = np.array([sample.effective_users for sample in self.samples])
+        size, ends = scores.shape[0] // users.size, np.cumsum(self.patterns)
+        covariance = np.zeros((scores.shape[0], scores.shape[0]))
+        for group, (sample, end) in enumerate(zip(self.samples, ends.tolist(), strict=True)):
+            own = slice(group * size, (group + 1) * size)
+            block = sample.score_covariance(scores[own, end - self.patterns[group] : end])
+            covariance[own, own] = block * (users[group] / users.sum())
+        return covariance
+
+
 def check_survey(
     users: int, where: str, *, weights: object, strata: object, clusters: object
 ) -> tuple[Floats, Labels, Labels]:
