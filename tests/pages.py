@@ -11,10 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hubbub as hb
+from hubbub.comparison.equality_test import Equality
+from hubbub.comparison.group_comparison import GroupComparison
+from hubbub.comparison.group_order import Ranked
+from hubbub.comparison.partial_pooling import Pooled
 from hubbub.core.arrays import Floats
 from hubbub.domains import Domain
 from hubbub.intervals.set_intervals import SetShares, set_shares
 from hubbub.rendering import Fact
+from hubbub.reporting.groups_page import GroupsPage, GroupStatistic
 from hubbub.reporting.page_values import BAD, GOOD, UNKNOWN, WARNING, Bounds, Page, Verdict
 from hubbub.resolution import Resolution
 from hubbub.resolution.result import make_part
@@ -188,3 +193,44 @@ def large() -> Page:
     page = page_of(hb.Grid(256, 256), hills(256, 256), epsilon=12.0, users=400_000, bounds=True)
     unknown = np.full(65_536, np.nan)
     return replace(page, low=unknown, high=unknown, title="Every corner of the town")
+
+
+def groups_page_of(domain: Domain, names: Sequence[str], *, seed: int = 3) -> GroupsPage:
+    """Return a page of groups with drawn numbers: nothing is estimated or tested, every third difference holds."""
+    rng = np.random.default_rng(seed)
+    shape = (len(names), len(domain))
+    shares = rng.dirichlet(np.ones(len(domain)), size=len(names))
+    difference = shares - shares.mean(axis=0)
+    margin = np.abs(difference) * rng.uniform(0.2, 0.9, shape)
+    changed = np.arange(shares.size).reshape(shape) % 3 == 0
+    order = np.argsort(-shares[:, 0], kind="stable").tolist()
+    comparison = GroupComparison(
+        domain,
+        tuple(names),
+        tuple(rng.integers(50, 5_000, len(names)).tolist()),
+        None,
+        shares,
+        Pooled(0.5 * shares + 0.5 * shares.mean(axis=0), 100.0),
+        difference,
+        difference - margin,
+        difference + margin,
+        np.full(shape, 0.001),
+        np.full(shape, 0.01),
+        changed,
+        0.95,
+        Equality(50.0, 0.0001, 999, "999 deals of the users to the groups at random", shares[0], np.ones(3)),
+        tuple(Ranked(names[place], float(shares[place, 0]), 1, len(names)) for place in order),
+        domain.title(0),
+    )
+    low, high = 0.8 * shares, np.minimum(1.0, 1.2 * shares)
+    first = GroupStatistic(domain.title(0), shares[:, 0], low[:, 0], high[:, 0])
+    return GroupsPage(
+        title="Regions of the town",
+        summary=comparison.sentence,
+        by="region",
+        comparison=comparison,
+        low=low,
+        high=high,
+        statistic=None if domain.chart == "map" else first,
+        facts=FACTS,
+    )

@@ -373,6 +373,16 @@ def test_weighted_groups_that_are_equal_rarely_differ() -> None:
     assert abs(np.mean(found) - 0.05) <= 3.0 * np.sqrt(0.05 * 0.95 / 300)
 
 
+def test_the_page_shows_the_weighted_estimate(tmp_path: Path) -> None:
+    coin = hb.RandomizedResponse(ANSWERS, 3.0)
+    weights = np.where(np.arange(300) % 3 == 0, 3.0, 1.0)  # the users who say no
+    reports = hb.Reports.from_outputs(coin, ["no", "yes", "unsure"] * 100, weights=weights)
+    hb.report(reports, tmp_path / "page.html")
+    share = hb.estimate(reports).probabilities[0]
+    assert share > 0.55
+    assert f"{100 * share:.1f}%" in (tmp_path / "page.html").read_text()
+
+
 def test_what_takes_no_weights_says_so() -> None:
     coin = hb.RandomizedResponse(ANSWERS, 1.0)
     weighted = hb.Reports.from_outputs(coin, ["yes", "no"] * 50, weights=[1.0, 2.0] * 50)

@@ -10,11 +10,12 @@ from rich.table import Table
 
 from hubbub.cli.console import out, print_json, print_written, printable
 from hubbub.cli.input_summary import print_notes
-from hubbub.cli.options import AsJson, By, Level, MinGroup, ReadingOptions
+from hubbub.cli.options import Against, AsJson, By, Level, MinGroup, ReadingOptions
 from hubbub.cli.progress_bar import follow
-from hubbub.comparison import Comparison, GroupComparison, compare, compare_groups
+from hubbub.comparison import Comparison, GroupComparison
+from hubbub.comparison.named_groups import compare_named
+from hubbub.comparison.small_groups import check_several
 from hubbub.core import validation
-from hubbub.core.errors import SettingError
 from hubbub.core.text import whole_percent
 from hubbub.exporting.json_documents import comparison_document
 from hubbub.exporting.result_files import check_output_path, write_comparison
@@ -25,7 +26,6 @@ from hubbub.reports import Reports
 
 ENDINGS = (".json", ".csv", ".png", ".svg")
 MAX_SHOWN_VALUES = 20
-PAIR = 2
 
 
 def command(
@@ -35,9 +35,7 @@ def command(
     ],
     *,
     by: By = None,
-    against: Annotated[
-        str | None, typer.Option(metavar="GROUP", help="With several groups: compare each with this one, not the rest.")
-    ] = None,
+    against: Against = None,
     min_group: MinGroup = 1,
     level: Level = 0.95,
     quantile: Annotated[
@@ -63,7 +61,9 @@ def command(
     notes = list(dict.fromkeys(note for own in read.values() for note in own.summary.notes))
     print_notes(notes)
     groups = {name: own.reports for name, own in read.items() if isinstance(own.reports, Reports)}
-    comparison = _compare(groups, against, level, quantile or [])
+    check_several(groups, "hubbub compare")
+    run_comparison = compare_named.steps(groups, against=against, level=level, quantiles=quantile or [])
+    comparison = follow(run_comparison, "comparing groups")
     document = comparison_document({name: own.summary for name, own in read.items()}, notes, comparison)
     if output is not None:
         write_comparison(comparison, document, output)
@@ -73,27 +73,6 @@ def command(
     elif output is None:
         out().print(facts_text(comparison.facts()), soft_wrap=True)
         out().print(_pair_table(comparison) if isinstance(comparison, Comparison) else _groups_table(comparison))
-
-
-def _compare(
-    groups: dict[str, Reports], against: str | None, level: float, quantiles: list[float]
-) -> Comparison | GroupComparison:
-    if len(groups) < PAIR:
-        raise SettingError(
-            "one group is left",
-            where="hubbub compare",
-            got=", ".join(groups),
-            expected="two groups or more to compare",
-            remedy="name a column with several values, or choose a smaller --min-group",
-        )
-    is_pair = len(groups) == PAIR and against is None
-    if quantiles and not is_pair:
-        raise typer.BadParameter("quantiles are compared between two groups", param_hint="--quantile")
-    if not is_pair:
-        run = compare_groups.steps(groups, level=level, against=against)
-        return follow(run, "comparing groups")
-    (first, second), names = groups.values(), list(groups)
-    return follow(compare.steps(first, second, level=level, quantiles=quantiles, names=names), "comparing")
 
 
 def _pair_table(comparison: Comparison) -> Table:

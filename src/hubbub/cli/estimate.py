@@ -152,7 +152,7 @@ def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, al
 def _resolution(reports: Reports, estimated: Estimate, checked: Check, level: float) -> Resolution | None:
     """Return the parts that the reports tell apart, if they say what single values do not."""
     is_possible = MIN_RESOLVED_VALUES <= len(estimated.domain) <= MAX_RESOLVED_VALUES
-    if not is_possible or not is_mostly_unknown(checked.band.low):
+    if not is_possible or reports.survey is not None or not is_mostly_unknown(checked.band.low):
         return None
     return follow(resolve.steps(reports, level=level, estimate=estimated), "resolving")
 

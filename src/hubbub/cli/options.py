@@ -33,6 +33,9 @@ By = Annotated[
         help="Each group of this column by itself, or each day, week or month; may be repeated.",
     ),
 ]
+Against = Annotated[
+    str | None, typer.Option(metavar="GROUP", help="With several groups: compare each with this one, not the rest.")
+]
 MinGroup = Annotated[
     int, typer.Option(metavar="USERS", help="With groups: join those with fewer users to one group called others.")
 ]

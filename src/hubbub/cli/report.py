@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.console import out, print_written, printable
-from hubbub.cli.input_summary import print_summary, read_and_print_notes
-from hubbub.cli.options import Level, Method, ReadingOptions, SourcesOrNone, StudyOrTally
+from hubbub.cli.input_summary import print_summary, read_and_print_notes, read_groups_and_print_notes
+from hubbub.cli.options import Against, By, Level, Method, MinGroup, ReadingOptions, SourcesOrNone, StudyOrTally
 from hubbub.cli.progress_bar import follow
+from hubbub.comparison.small_groups import check_several
 from hubbub.core import validation
 from hubbub.exporting.result_files import check_output_path
 from hubbub.intake.read_plan import refuse_overwriting
-from hubbub.reporting import check_path, make_page, write_page
+from hubbub.reporting import GroupsPage, check_path, make_groups_page, make_page, write_groups_page, write_page
 
 
 def command(
@@ -28,6 +29,9 @@ def command(
     level: Level = 0.95,
     title: Annotated[str | None, typer.Option(help="Title of the page; the study's name by default.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Leave out verdicts and slow intervals.")] = False,
+    by: By = None,
+    against: Against = None,
+    min_group: MinGroup = 1,
     reading: ReadingOptions,
 ) -> None:
     """Write one page that people open: what the crowd said, and how far to trust it."""
@@ -36,6 +40,19 @@ def command(
     refuse_overwriting(output, [study, *(sources or [])], "-o")
     check_output_path(output)
     refuse_overwriting(reading.rejects, [study, output], "--rejects")
+    validation.whole(min_group, "min_group", "report")
+    if by:
+        if method != "auto":
+            raise typer.BadParameter("groups are compared by auto only", param_hint="--by with --method")
+        groups = read_groups_and_print_notes(study, sources, by, min_group, reading)
+        check_several(groups, "hubbub report --by")
+        making_groups = make_groups_page.steps(
+            groups, level=level, title=title, quick=quick, against=against, by=", ".join(by)
+        )
+        _write_groups(follow(making_groups, "comparing groups"), output)
+        return
+    if against is not None or min_group != 1:
+        raise typer.BadParameter("there are no groups without --by", param_hint="--against, --min-group")
     study_input = read_and_print_notes(study, sources, reading)
     making = make_page.steps(study_input, method=method, level=level, title=title, quick=quick)
     page = follow(making, f"estimating by {method}")
@@ -45,4 +62,11 @@ def command(
     for verdict in page.verdicts:
         console.print(f"{verdict.question} {verdict.answer}")
     print_summary(study_input.summary)
+    print_written(output)
+
+
+def _write_groups(page: GroupsPage, output: Path) -> None:
+    """Write the page of groups, and say what it says first."""
+    write_groups_page(page, output)
+    out().print(printable(page.summary, most=len(page.summary) * 10), soft_wrap=True)
     print_written(output)

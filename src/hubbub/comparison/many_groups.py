@@ -83,7 +83,7 @@ def compare_groups(
         )
     level = validation.level(level, "compare_groups")
     generator, _ = validation.generator(rng, "compare_groups")
-    weights, order_of = _order(reports[0].domain, order_by)
+    weights, order_of = group_statistic(reports[0].domain, order_by)
     run = _compare_groups(names, reports, against, weights, order_of, level, generator)
     return limit_threads_per_step(run, max(own.weights.size for own in reports) * len(reports[0].domain))
 
@@ -102,7 +102,8 @@ def _named(groups: object) -> tuple[list[str], list[Reports]]:
     return [str(name) for name in groups], checked
 
 
-def _order(domain: Domain, order_by: object) -> tuple[Floats, str]:
+def group_statistic(domain: Domain, order_by: object = None) -> tuple[Floats, str]:
+    """Return the weights of the statistic that groups are ordered by, and its name."""
     if order_by is not None:
         statistic = parse_statistic(domain, order_by)
         return statistic.weights, statistic.title

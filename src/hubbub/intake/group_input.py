@@ -13,9 +13,9 @@ from hubbub.core.redaction import redact
 from hubbub.intake.counting.counted_reports import spent_by
 from hubbub.intake.group_names import Group, check_by, group_titles
 from hubbub.intake.in_memory_reading import read_groups
+from hubbub.intake.joined_input import join_small
 from hubbub.intake.read_plan import ReadOptions, plan_reading
 from hubbub.intake.reading_notes import limit_notes
-from hubbub.intake.small_groups import join_small
 from hubbub.intake.study_files import read_study
 from hubbub.intake.study_input import StudyInput, is_tally, read_input, refuse_options
 from hubbub.intake.tallies.double_counting import rejected_in_groups

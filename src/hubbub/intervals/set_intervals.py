@@ -120,6 +120,8 @@ def set_shares(
     size = len(reports.domain)
     base = (1.0 - EVEN_PART) * reference + EVEN_PART / size
     yield Progress(0, 1, "intervals of sets")
+    if reports.survey is not None:
+        return NoSetShares("users have survey weights")
     if size > MAX_VALUES:
         return NoSetShares(f"{size:,} values are too many to compute how their errors are correlated")
     if size > MAX_MATRIX_VALUES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import version
 
 import numpy as np
@@ -21,16 +22,7 @@ def computation_facts(
     summary: Summary | None, estimate: Estimate, band: Band | None, linear: SetShares | None, level: float
 ) -> tuple[Fact, ...]:
     """Return everything a reader needs to compute the page again."""
-    facts = []
-    if summary is not None and summary.rows:  # read from the sources of a study
-        facts += [
-            Fact("study", summary.study.name or "unnamed"),
-            Fact("study fingerprint", summary.study.fingerprint),
-            Fact("rows read", f"{summary.rows:,}"),
-            Fact("rows rejected", f"{sum(summary.rejected.values()):,}"),
-        ]
-    if summary is not None:
-        facts += [Fact(f"mechanism {name}", _mechanism_text(each)) for name, each in summary.study.mechanisms.items()]
+    facts = [] if summary is None else source_facts([summary])
     facts += [fact for fact in estimate.facts() if fact.label != "gap"]  # the certificate says it in more words
     facts += [
         Fact("stopping rule met", "yes" if estimate.converged else "no"),
@@ -50,6 +42,25 @@ def computation_facts(
         facts.append(Fact("intervals of sets", f"unbiased linear estimate and its covariance{condition}"))
     facts.append(Fact("hubbub", f"version {version('hubbub')}"))
     return tuple(facts)
+
+
+def source_facts(summaries: Sequence[Summary]) -> list[Fact]:
+    """Return what the reports come from, each fact once: the study, if they were read from sources, and mechanisms."""
+    facts = []
+    for summary in summaries:
+        if summary.rows:  # read from the sources of a study
+            facts += [
+                Fact("study", summary.study.name or "unnamed"),
+                Fact("study fingerprint", summary.study.fingerprint),
+            ]
+    if facts:
+        facts += [
+            Fact("rows read", f"{sum(summary.rows for summary in summaries):,}"),
+            Fact("rows rejected", f"{sum(sum(summary.rejected.values()) for summary in summaries):,}"),
+        ]
+    for summary in summaries:
+        facts += [Fact(f"mechanism {name}", _mechanism_text(each)) for name, each in summary.study.mechanisms.items()]
+    return list(dict.fromkeys(facts))
 
 
 def _mechanism_text(mechanism: Mechanism) -> str:

@@ -13,8 +13,6 @@ from hubbub.core.arrays import Floats
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.redaction import redact
-from hubbub.core.text import plural
-from hubbub.domains import Domain
 from hubbub.estimators import Estimate
 from hubbub.estimators import estimate as estimate_reports
 from hubbub.intake import Tally
@@ -22,14 +20,15 @@ from hubbub.intake.reject_causes import rejected_lines
 from hubbub.intake.study_input import StudyInput
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band, Quantile, band, quantile
-from hubbub.intervals.result import extend, extended_note
-from hubbub.intervals.set_intervals import NoSetShares, SetShares, normal_quantile, set_shares
+from hubbub.intervals.result import extend
+from hubbub.intervals.set_intervals import NoSetShares, SetShares, set_shares
 from hubbub.rendering import geojson
 from hubbub.reporting.computation_facts import computation_facts
 from hubbub.reporting.noisy_shares import NoisyShares, noisy_shares
 from hubbub.reporting.page_input import WHERE, page_input
-from hubbub.reporting.page_values import Bounds, Page, Verdict
+from hubbub.reporting.page_values import DEFAULT_LEVEL, DEFAULT_TITLE, Bounds, Page, Verdict
 from hubbub.reporting.summary import summary_of
+from hubbub.reporting.value_intervals import ValueBounds, value_bounds
 from hubbub.reporting.verdicts import PRIVACY_QUESTION, privacy_verdict, unchecked_verdicts, verdicts_of
 from hubbub.reports import Reports
 from hubbub.resolution import MAX_RESOLVED_VALUES, Resolution, resolve
@@ -37,8 +36,6 @@ from hubbub.trust_check import Check, affordable, check
 
 Reportable = Reports | Estimate | Tally | StudyInput
 
-DEFAULT_TITLE = "What the crowd said"
-DEFAULT_LEVEL = 0.95
 MAX_DOWNLOAD_LETTERS = 200_000  # of a file that the page offers for download
 FROM_ESTIMATE_ALONE = "This page was made from an estimate alone."
 REMEDY_ESTIMATE_ALONE = f"{FROM_ESTIMATE_ALONE} For an answer, make it from the reports: hubbub.report(reports, path)."
@@ -161,38 +158,12 @@ def _resolution(reports: Reports, shown: Estimate, level: float) -> Generator[An
     return found if any(part.positions.size > 1 for part in found.parts) else None
 
 
-def _intervals(shown: Estimate, trust: _Trust, level: float, quick: bool) -> tuple[Floats, Floats, list[str]]:
+def _intervals(shown: Estimate, trust: _Trust, level: float, quick: bool) -> ValueBounds:
     """Return the ends of the confidence interval of each value, and notes about them."""
-    unknown = np.full(len(shown.domain), np.nan)
     if trust.set_shares is None:
-        return unknown, unknown, []
-    low, high = unknown, unknown.copy()
-    if trust.band is not None:
-        low, high = trust.band.confidence_low.copy(), trust.band.confidence_high.copy()
-    notes = _fill_from_linear(shown.domain, low, high, trust.linear, level, quick)
-    extended = int(np.count_nonzero((shown.probabilities < low) | (shown.probabilities > high)))
-    if extended:
-        notes.append(extended_note(extended))
-    return low, high, notes
-
-
-def _fill_from_linear(
-    domain: Domain, low: Floats, high: Floats, linear: SetShares | None, level: float, quick: bool
-) -> list[str]:
-    """Give values without an interval that of the linear estimate, in place; return a note about it."""
-    missing = np.flatnonzero(np.isnan(low))
-    if missing.size == 0:
-        return []
-    intervals = "The intervals" if missing.size == len(domain) else f"The intervals of {plural(missing.size, 'value')}"
-    if linear is None:
-        reason = "this is a quick page" if quick else "they would take too long"
-        return [f"{intervals} were not computed, because {reason}."]
-    margin = normal_quantile(level) * linear.deviations
-    centre = np.clip(linear.centre, 0.0, 1.0)
-    low[missing] = np.maximum(centre - margin, 0.0)[missing]
-    high[missing] = np.minimum(centre + margin, 1.0)[missing]
-    reason = "because this is a quick page" if quick else "to save time"
-    return [f"{intervals} come from the unbiased linear estimate, not from the likelihood, {reason}."]
+        unknown = np.full(len(shown.domain), np.nan)
+        return ValueBounds(unknown, unknown, [])
+    return value_bounds(shown, trust.band, trust.linear, level, quick=quick)
 
 
 def _downloads(shown: Estimate, low: Floats, high: Floats) -> tuple[dict[str, str], list[str]]:

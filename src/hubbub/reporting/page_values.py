@@ -16,6 +16,8 @@ from hubbub.intervals.set_intervals import SetShares
 from hubbub.rendering import Fact
 from hubbub.resolution import Resolution, is_mostly_unknown, suggestion
 
+DEFAULT_TITLE = "What the crowd said"
+DEFAULT_LEVEL = 0.95
 GOOD, WARNING, BAD, UNKNOWN = "good", "warning", "bad", "unknown"
 HOPELESS_SHARE = 0.1  # fewer values than this are known not to be empty: the page opens with parts that are told
 
