@@ -170,7 +170,9 @@ EXAMPLES = [
     "docs/plan.md",
     "docs/privatizing.md",
     "docs/report.md",
+    "docs/survey.md",
     "docs/tally.md",
+    "docs/weights.md",
     pytest.param("docs/trust.md", marks=pytest.mark.slow),
 ]
 
