@@ -35,6 +35,7 @@ ORDER = (
     "sets",
     "resolve",
     "compare",
+    "trend",
     "fit",
     "accuracy",
     "best_stop",

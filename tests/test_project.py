@@ -25,16 +25,16 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hubbub"
 
 PUBLIC = """
-__version__ Audit audit Band band Bins Categories Check check Cloaking ClusterError ClusterReports collect compare
-compare_groups Comparison CrosswiseModel DistanceError Domain DomainError earth_mover_distance error_probability
-Estimate estimate EstimateError Exponential export_tables fit_test FitTest ForcedResponse Geometric Grid
-GroupComparison HubbubError HubbubWarning Identification identify ImpossibleReportError IntakeError Integers Interval
-interval kl_divergence Laplace LocalHashing log_likelihood LongitudinalRappor Matrix Mechanism MechanismError merge
-optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric PlanarLaplace privatize_file Quantile
+__version__ Audit audit Band band Bins Categories Change Check check Cloaking ClusterError ClusterReports collect
+compare compare_groups Comparison CrosswiseModel DistanceError Domain DomainError earth_mover_distance
+error_probability Estimate estimate EstimateError Exponential export_tables fit_test FitTest ForcedResponse Geometric
+Grid GroupComparison HubbubError HubbubWarning Identification identify ImpossibleReportError IntakeError Integers
+Interval interval kl_divergence Laplace LocalHashing log_likelihood LongitudinalRappor Matrix Mechanism MechanismError
+merge optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric PlanarLaplace privatize_file Quantile
 rake SurveyWeights
 quantile RandomizedResponse Rappor read_reports read_study read_tally report Reports ReportsError Resolution resolve
-scatter_reports SettingError Shift Study StudyError SubsetSelection Tally total_variation TruncatedGeometric
-unrelated_prevalence UnrelatedPrevalence UnrelatedQuestion Warner worst_case_shift
+scatter_reports SettingError Shift Study StudyError SubsetSelection Tally total_variation Trend trend
+TruncatedGeometric unrelated_prevalence UnrelatedPrevalence UnrelatedQuestion Warner worst_case_shift
 """.split()  # noqa: SIM905
 
 
@@ -172,6 +172,7 @@ EXAMPLES = [
     "docs/report.md",
     "docs/survey.md",
     "docs/tally.md",
+    "docs/trend.md",
     "docs/weights.md",
     pytest.param("docs/trust.md", marks=pytest.mark.slow),
 ]

@@ -70,6 +70,7 @@ from hubbub.reporting import report
 from hubbub.reports import Reports, SurveyWeights
 from hubbub.reports.raking import rake
 from hubbub.resolution import Part, Resolution, resolve
+from hubbub.trends import Change, Trend, trend
 from hubbub.trust_check import Check, check
 
 __all__ = [
@@ -77,6 +78,7 @@ __all__ = [
     "Band",
     "Bins",
     "Categories",
+    "Change",
     "Check",
     "Cloaking",
     "ClusterError",
@@ -126,6 +128,7 @@ __all__ = [
     "SubsetSelection",
     "SurveyWeights",
     "Tally",
+    "Trend",
     "TruncatedGeometric",
     "UnrelatedPrevalence",
     "UnrelatedQuestion",
@@ -158,6 +161,7 @@ __all__ = [
     "resolve",
     "scatter_reports",
     "total_variation",
+    "trend",
     "unrelated_prevalence",
     "worst_case_shift",
 ]

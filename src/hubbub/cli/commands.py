@@ -29,6 +29,7 @@ COMMANDS = (
     "check",
     "resolve",
     "compare",
+    "trend",
     "plan",
     "audit",
     "report",

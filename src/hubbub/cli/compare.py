@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from hubbub.cli.console import out, print_json, print_written, printable
+from hubbub.cli.console import out, printable
 from hubbub.cli.input_summary import print_notes
 from hubbub.cli.options import Against, AsJson, By, Level, MinGroup, ReadingOptions
 from hubbub.cli.progress_bar import follow
+from hubbub.cli.several_groups import ResultFile, check_output, read_named, write_or_print
 from hubbub.comparison import Comparison, GroupComparison
 from hubbub.comparison.named_groups import compare_named
 from hubbub.comparison.small_groups import check_several
 from hubbub.core import validation
 from hubbub.core.text import whole_percent
 from hubbub.exporting.json_documents import comparison_document
-from hubbub.exporting.result_files import check_output_path, write_comparison
-from hubbub.intake.group_input import read_compared
-from hubbub.intake.read_plan import refuse_overwriting
 from hubbub.rendering import facts_text
-from hubbub.reports import Reports
 
-ENDINGS = (".json", ".csv", ".png", ".svg")
 MAX_SHOWN_VALUES = 20
 
 
@@ -44,35 +39,24 @@ def command(
     ] = None,
     reading: ReadingOptions,
     as_json: AsJson = False,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write .json, .csv, .png or .svg.")
-    ] = None,
+    output: ResultFile = None,
 ) -> None:
     """Compare groups: whether they differ, in which values, and by how much."""
-    if output is not None and output.suffix.lower() not in ENDINGS:
-        raise typer.BadParameter(f"{output} must end in {', '.join(ENDINGS)}", param_hint="-o")
     validation.level(level, "compare")
     validation.whole(min_group, "min_group", "compare")
-    refuse_overwriting(output, inputs, "-o")
-    check_output_path(output)
-    refuse_overwriting(reading.rejects, [*inputs, output], "--rejects")
-    run = read_compared.steps(inputs, tuple(by or ()), min_group, **reading.keywords())
-    read = follow(run, "reading reports")
-    notes = list(dict.fromkeys(note for own in read.values() for note in own.summary.notes))
+    check_output(output, inputs, reading)
+    read, groups, notes = read_named(inputs, by, reading, "compare", min_group)
     print_notes(notes)
-    groups = {name: own.reports for name, own in read.items() if isinstance(own.reports, Reports)}
     check_several(groups, "hubbub compare")
-    run_comparison = compare_named.steps(groups, against=against, level=level, quantiles=quantile or [])
-    comparison = follow(run_comparison, "comparing groups")
+    run = compare_named.steps(groups, against=against, level=level, quantiles=quantile or [])
+    comparison = follow(run, "comparing groups")
     document = comparison_document({name: own.summary for name, own in read.items()}, notes, comparison)
-    if output is not None:
-        write_comparison(comparison, document, output)
-        print_written(output)
-    if as_json:
-        print_json(document)
-    elif output is None:
+
+    def show() -> None:
         out().print(facts_text(comparison.facts()), soft_wrap=True)
         out().print(_pair_table(comparison) if isinstance(comparison, Comparison) else _groups_table(comparison))
+
+    write_or_print(comparison, document, output, show, as_json=as_json)
 
 
 def _pair_table(comparison: Comparison) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from hubbub.comparison.distance_intervals import IntervalEstimate
 
@@ -38,8 +39,7 @@ def share_sentence(names: tuple[str, str], value: str, low: float, high: float) 
     >>> share_sentence(("men", "women"), "yes", -0.01, 0.02)
     'yes may be less frequent in women than in men by up to 1 percentage points, or more frequent by up to 2.'
     """
-    words = ("less frequent", "more frequent")
-    return f"{value} {_differs(names, words, low, high, points, ' percentage points')}"
+    return f"{value} {_differs(_between(names), SHARE, low, high)}"
 
 
 def number_sentence(names: tuple[str, str], what: str, low: float, high: float) -> str:
@@ -48,24 +48,61 @@ def number_sentence(names: tuple[str, str], what: str, low: float, high: float) 
     >>> number_sentence(("men", "women"), "The mean", 1.3, 3.0)
     'The mean is higher in women than in men: by 1.3 to 3.'
     """
-    return f"{what} {_differs(names, ('lower', 'higher'), low, high, lambda number: f'{abs(number):.2g}', '')}"
+    return f"{what} {_differs(_between(names), NUMBER, low, high)}"
 
 
-def _differs(
-    names: tuple[str, str],
-    words: tuple[str, str],
-    low: float,
-    high: float,
-    written: Callable[[float], str],
-    unit: str,
-) -> str:
-    first, second = names
-    less, more = words
+def share_change(value: str, low: float, high: float) -> str:
+    """Return how the share of a value changed.
+
+    >>> share_change("yes", 0.041, 0.131)
+    'yes became more frequent: by 4.1 to 13 percentage points.'
+    """
+    return f"{value} {_differs(CHANGE, SHARE, low, high)}"
+
+
+def number_change(what: str, low: float, high: float) -> str:
+    """Return how a mean, or another number, changed.
+
+    >>> number_change("the mean", -0.5, 3.0)
+    'the mean may have become lower by up to 0.5, or higher by up to 3.'
+    """
+    return f"{what} {_differs(CHANGE, NUMBER, low, high)}"
+
+
+class _Verbs(NamedTuple):
+    """How a certain and a possible difference are told; the word for its direction takes the place of {}."""
+
+    certain: str
+    possible: str
+
+
+class _Quantity(NamedTuple):
+    """Words for less and more of a quantity, how its size is written, and its unit."""
+
+    less: str
+    more: str
+    written: Callable[[float], str]
+    unit: str
+
+
+SHARE = _Quantity("less frequent", "more frequent", points, " percentage points")
+NUMBER = _Quantity("lower", "higher", lambda number: f"{abs(number):.2g}", "")
+CHANGE = _Verbs("became {}", "may have become {}")
+
+
+def _between(names: tuple[str, str]) -> _Verbs:
+    first, second = (name.replace("{", "{{").replace("}", "}}") for name in names)
+    return _Verbs(f"is {{}} in {second} than in {first}", f"may be {{}} in {second} than in {first}")
+
+
+def _differs(verbs: _Verbs, quantity: _Quantity, low: float, high: float) -> str:
+    less, more, written, unit = quantity
     if low <= 0.0 <= high:
-        lower = f"may be {less} in {second} than in {first} by up to {written(low)}{unit}"
+        lower = f"{verbs.possible.format(less)} by up to {written(low)}{unit}"
         return f"{lower}, or {more} by up to {written(high)}."
     word, near, far = (more, low, high) if low > 0.0 else (less, high, low)
-    return f"is {word} in {second} than in {first}: by {written(near)} to {written(far)}{unit}."
+    sizes = list(dict.fromkeys([written(near), written(far)]))  # both ends may be written the same
+    return f"{verbs.certain.format(word)}: by {' to '.join(sizes)}{unit}."
 
 
 def equality_sentence(names: tuple[str, str], p_value: float, *, rejected: bool) -> str:

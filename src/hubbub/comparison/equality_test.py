@@ -21,14 +21,14 @@ normal law with the covariance of the sample.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from hubbub.comparison.populations import Populations
-from hubbub.comparison.score_sources import observed_scores, report_kinds, score_source
+from hubbub.comparison.score_sources import ScoreSource, observed_scores, report_kinds, score_source
 from hubbub.comparison.tail_probability import tail_probability
 from hubbub.core.arrays import Floats, frozen
 from hubbub.core.progress import Progress
@@ -43,6 +43,7 @@ MAX_WORK = 4e7  # draws x values^2 x groups: about a second
 MAX_ERRORS_OF_DOUBTFUL = 1.2  # standard errors of a share, below which it is simulated as 0
 SLIGHTLY_LESS = 1.0 - 1e-6
 MAX_DEALS = 50_000  # draws x groups, of more than two groups: these are dealt one by one
+MAX_CONDITION = 1e7  # of an information: beyond it, programs with a ridge are solved instead
 BATCH_ENTRIES = 5_000_000  # of counts, at a time
 
 
@@ -69,25 +70,56 @@ def equality_test(
     populations: Populations, rng: np.random.Generator, max_draws: int = MAX_DRAWS
 ) -> Generator[Any, None, Equality]:
     """Test whether all groups have the same distribution."""
-    region = yield from LikelihoodRegion.around(populations.pooled())
-    common = region.top
-    deviance = 2.0 * max(0.0, sum(top.log_likelihood for top in populations.tops) - common.log_likelihood)
-    kinds = None if populations.is_weighted else report_kinds(populations.reports)
-    theta = common.theta if kinds is not None else _without_doubtful(common, rng)
-    points = [top.likelihood.at(theta) for top in populations.tops]
-    draws = _affordable_draws(populations, max_draws)
-    source = score_source(points, populations.reports, kinds, draws, rng)
-    test = _LikelihoodRatio(source.informations, theta, populations.users)
-    observed = test.of(observed_scores(points)[:, None])[0]
-    patterns = sum(point.likelihood.channel.patterns for point in points)
-    sample, step = np.empty(draws), max(1, BATCH_ENTRIES // (len(points) * max(patterns, populations.values)))
-    for first in range(0, draws, step):
-        yield Progress(first, draws, "testing equality")
-        last = min(draws, first + step)
-        sample[first:last] = test.of(source.scores(last - first))
-    p_value = tail_probability(sample, float(observed))
-    note = f"{draws:,} {source.what}"
-    return Equality(deviance, p_value, draws, note, frozen(common.theta.copy()), frozen(sample))
+    null = yield from EqualGroups.of(populations, rng, max_draws)
+    (tested,) = yield from null.test([null.ratio.of])
+    return tested
+
+
+@dataclass(frozen=True, eq=False)
+class EqualGroups:
+    """Groups under the hypothesis that they are equal: their scores, observed and as chance makes them."""
+
+    common: Floats  # the likeliest distribution of all groups together
+    deviance: float
+    points: list[Point]
+    source: ScoreSource
+    draws: int
+    ratio: LikelihoodRatio
+
+    @classmethod
+    def of(
+        cls, populations: Populations, rng: np.random.Generator, max_draws: int = MAX_DRAWS
+    ) -> Generator[Any, None, EqualGroups]:
+        """Find the likeliest common distribution, and how scores can be drawn there."""
+        region = yield from LikelihoodRegion.around(populations.pooled())
+        common = region.top
+        deviance = 2.0 * max(0.0, sum(top.log_likelihood for top in populations.tops) - common.log_likelihood)
+        kinds = None if populations.is_weighted else report_kinds(populations.reports)
+        theta = common.theta if kinds is not None else _without_doubtful(common, rng)
+        points = [top.likelihood.at(theta) for top in populations.tops]
+        draws = _affordable_draws(populations, max_draws)
+        source = score_source(points, populations.reports, kinds, draws, rng)
+        ratio = LikelihoodRatio(source.informations, theta, populations.users)
+        return cls(frozen(common.theta.copy()), deviance, points, source, draws, ratio)
+
+    def test(self, statistics: Sequence[Callable[[Floats], Floats]]) -> Generator[Progress, None, list[Equality]]:
+        """Return the p-value of each statistic of the scores (groups by draws by values), from the same draws."""
+        scores = observed_scores(self.points)[:, None]
+        observed = [float(statistic(scores)[0]) for statistic in statistics]
+        sample = np.empty((len(statistics), self.draws))
+        patterns = sum(point.likelihood.channel.patterns for point in self.points)
+        step = max(1, BATCH_ENTRIES // (len(self.points) * max(patterns, self.common.size)))
+        for first in range(0, self.draws, step):
+            yield Progress(first, self.draws, "testing equality")
+            last = min(self.draws, first + step)
+            scores = self.source.scores(last - first)
+            for own, statistic in zip(sample, statistics, strict=True):
+                own[first:last] = statistic(scores)
+        note = f"{self.draws:,} {self.source.what}"
+        return [
+            Equality(self.deviance, tail_probability(own, seen), self.draws, note, self.common, frozen(own))
+            for own, seen in zip(sample, observed, strict=True)
+        ]
 
 
 def _affordable_draws(populations: Populations, max_draws: int) -> int:
@@ -96,7 +128,7 @@ def _affordable_draws(populations: Populations, max_draws: int) -> int:
     return draws if groups == 2 else max(MIN_DRAWS, min(draws, MAX_DEALS // groups))
 
 
-class _LikelihoodRatio:
+class LikelihoodRatio:
     """T, for many scores at once; informations are per user of all groups."""
 
     def __init__(self, informations: Floats, theta: Floats, users: float) -> None:
@@ -105,12 +137,44 @@ class _LikelihoodRatio:
 
     def of(self, scores: Floats) -> Floats:
         """Return T for scores: groups by draws by values."""
-        together = self._minima(self._informations.sum(axis=0), scores.sum(axis=0))
         own = sum(self._minima(block, score) for block, score in zip(self._informations, scores, strict=True))
-        return np.maximum(0.0, 2.0 * (together - own))
+        return np.maximum(0.0, 2.0 * (self._together(scores) - own))
+
+    def of_best_step(self, scores: Floats) -> Floats:
+        """Return the largest T of two groups that are all groups up to one of them, and all later ones."""
+        informations, sums = np.cumsum(self._informations, axis=0), np.cumsum(scores, axis=0)
+        largest = np.zeros(scores.shape[1])
+        together = self._together(scores)
+        for information, before in zip(informations[:-1], sums[:-1], strict=True):
+            own = self._minima(information, before) + self._minima(informations[-1] - information, sums[-1] - before)
+            largest = np.maximum(largest, 2.0 * (together - own))
+        return largest
+
+    def _together(self, scores: Floats) -> Floats:
+        return self._minima(self._informations.sum(axis=0), scores.sum(axis=0))
 
     def _minima(self, information: Floats, scores: Floats) -> Floats:
-        return ConePrograms(information, scores, self._total, self._users).minima(self._lower)
+        """Return the minimum for each score: that without limits, wherever it is within them."""
+        try:
+            steps = _free_minima(information, scores)
+        except np.linalg.LinAlgError:  # some value affects no report
+            steps = np.full(scores.shape, -np.inf)
+        minima = -0.5 * np.einsum("dx,dx->d", scores, steps)
+        beyond = ~(steps >= self._lower).all(axis=1)
+        if beyond.any():
+            minima[beyond] = ConePrograms(information, scores[beyond], self._total, self._users).minima(self._lower)
+        return np.asarray(minima)
+
+
+def _free_minima(information: Floats, scores: Floats) -> Floats:
+    """Return where h'Jh/2 - s'h is least over the h that add up to 0, for each row s of scores."""
+    size = len(information)
+    system = np.zeros((size + 1, size + 1))
+    system[:size, :size] = information
+    system[:size, -1] = system[-1, :size] = float(np.diag(information).max())  # on the scale of the information
+    if np.linalg.cond(system) > MAX_CONDITION:
+        raise np.linalg.LinAlgError
+    return np.asarray(scores @ np.linalg.inv(system)[:size, :size])
 
 
 def _without_doubtful(common: Point, rng: np.random.Generator) -> Floats:

@@ -41,7 +41,7 @@ def pool(groups: Sequence[Reports], rng: np.random.Generator) -> Generator[Progr
     channels = [reports.channel for reports in groups]
     weights = [reports.weights for reports in groups]
     together = ConcatenatedChannel(channels)
-    folds = [_folds(own, rng) for own in weights]  # of each group: folds by patterns
+    folds = [deal_into_folds(own, rng) for own in weights]  # of each group: folds by patterns
     training = np.concatenate([own.sum(axis=0) - own for own in folds], axis=1)
     everyone = np.concatenate([training, np.concatenate(weights)[None]])
     common = _fit(together, everyone, np.zeros(FOLDS + 1), np.zeros((FOLDS + 1, together.values)))
@@ -60,7 +60,7 @@ def pool(groups: Sequence[Reports], rng: np.random.Generator) -> Generator[Progr
     return Pooled(np.array(shares), prior_users)
 
 
-def _folds(weights: Floats, rng: np.random.Generator) -> Floats:
+def deal_into_folds(weights: Floats, rng: np.random.Generator) -> Floats:
     """Deal the users of each pattern into folds."""
     counts = np.rint(weights).astype(np.int64)
     return rng.multinomial(counts, np.full(FOLDS, 1.0 / FOLDS)).T.astype(np.float64)

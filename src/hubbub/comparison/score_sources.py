@@ -141,15 +141,25 @@ def _deal(counts: Positions, sizes: Sequence[int], draws: int, rng: np.random.Ge
     if len(sizes) == 2:
         first = rng.multivariate_hypergeometric(counts, sizes[0], size=draws, method="marginals")
         return [first.astype(np.float64), (counts - first).astype(np.float64)]
-    dealt = np.empty((len(sizes), draws, counts.size))
-    for draw in range(draws):
-        left = counts.copy()
-        for group, size in enumerate(sizes[:-1]):
-            own = rng.multivariate_hypergeometric(left, size, method="marginals")
-            dealt[group, draw] = own
-            left = left - own
-        dealt[-1, draw] = left
-    return list(dealt)
+    left = np.tile(counts, (draws, 1))
+    dealt = []
+    for size in sizes[:-1]:
+        own = _take(left, size, rng)
+        dealt.append(own.astype(np.float64))
+        left -= own
+    return [*dealt, left.astype(np.float64)]
+
+
+def _take(left: Positions, size: int, rng: np.random.Generator) -> Positions:
+    """Draw so many users at random from each row of counts, one pattern after the other, for all rows at once."""
+    own = np.zeros_like(left)
+    rest, wanted = left.sum(axis=1), np.full(len(left), size)
+    for pattern in range(left.shape[1] - 1):
+        rest = rest - left[:, pattern]
+        own[:, pattern] = rng.hypergeometric(left[:, pattern], rest, wanted)
+        wanted = wanted - own[:, pattern]
+    own[:, -1] = wanted
+    return own
 
 
 class NormalDeals(ScoreSource):

@@ -18,6 +18,7 @@ from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
 from hubbub.poisoning import Shift
 from hubbub.resolution import Resolution, suggestion
+from hubbub.trends import Trend
 from hubbub.trust_check import Check
 
 INTERVAL_FIELDS = ("low", "high", "standard_error", "standard_error_reason")  # of each value of an estimate
@@ -132,11 +133,23 @@ def comparison_document(
 ) -> dict[str, Any]:
     """Return the document that ``hubbub compare --json`` prints."""
     own = comparison.document()
-    for group in own["groups"]:
-        summary = summaries[group["group"]]
-        group["fingerprint"] = summary.study.fingerprint
-        group["rejected"] = sum(summary.rejected.values())
+    _add_sources(own["groups"], "group", summaries)
     return {"version": own.pop("version"), "notes": list(notes), **own}
+
+
+def trend_document(summaries: Mapping[str, Summary], notes: Sequence[str], trend: Trend) -> dict[str, Any]:
+    """Return the document that ``hubbub trend --json`` prints."""
+    own = trend.document()
+    _add_sources(own["periods"], "period", summaries)
+    return {"version": own.pop("version"), "notes": list(notes), **own}
+
+
+def _add_sources(entries: list[dict[str, Any]], name: str, summaries: Mapping[str, Summary]) -> None:
+    """Add to each group what its study is, and how many rows were rejected; null for groups that were joined."""
+    for entry in entries:
+        summary = summaries.get(entry[name])
+        entry["fingerprint"] = None if summary is None else summary.study.fingerprint
+        entry["rejected"] = None if summary is None else sum(summary.rejected.values())
 
 
 def values_document(check: Check) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from hubbub.estimators import Estimate
 from hubbub.intervals import Band
 from hubbub.rendering import csv_bytes, picture_bytes
 from hubbub.resolution import Resolution
+from hubbub.trends import Trend
 
 ENDINGS = (".json", ".csv", ".geojson", ".png", ".svg")
 
@@ -65,8 +66,8 @@ def write_resolution(resolution: Resolution, document: dict[str, Any], path: Pat
         write_file(path, picture_bytes(figure, ending, dpi=120))
 
 
-def write_comparison(comparison: Comparison | GroupComparison, document: dict[str, Any], path: Path) -> None:
-    """Write a comparison as .json (everything), .csv (a line for each value), .png or .svg (a picture)."""
+def write_comparison(comparison: Comparison | GroupComparison | Trend, document: dict[str, Any], path: Path) -> None:
+    """Write a comparison, or a trend, as .json (everything), .csv (a line for each value), .png or .svg (a picture)."""
     ending = path.suffix.lower()
     if ending == ".json":
         write_json(document, path)

@@ -27,11 +27,15 @@ STUDY_ENDING = ".toml"
 
 @stepwise
 def read_input_groups(
-    path: Path, sources: Sequence[str], by: tuple[str, ...], min_group: int = 1, **options: Unpack[ReadOptions]
+    path: Path,
+    sources: Sequence[str],
+    by: tuple[str, ...],
+    min_group: int | None = 1,
+    **options: Unpack[ReadOptions],
 ) -> Generator[Progress, None, dict[str, StudyInput]]:
     """Read a tally that is divided into groups, or the sources of a study, each group of the columns `by` by itself.
 
-    Groups with fewer than `min_group` users are joined.
+    Groups with fewer than `min_group` users are joined; None leaves it to the caller.
     """
     check_by(by, "--by")
     if is_tally(path, sources):
@@ -62,7 +66,11 @@ def _tally_groups(tally: Tally, by: tuple[str, ...]) -> dict[Group, StudyInput]:
 
 @stepwise
 def read_compared(
-    inputs: Sequence[str], by: tuple[str, ...], min_group: int = 1, **options: Unpack[ReadOptions]
+    inputs: Sequence[str],
+    by: tuple[str, ...],
+    min_group: int | None = 1,
+    command: str = "compare",
+    **options: Unpack[ReadOptions],
 ) -> Generator[Progress, None, dict[str, StudyInput]]:
     """Read what is to be compared: the groups of a column, tallies, sources of one study, or several studies.
 
@@ -71,8 +79,8 @@ def read_compared(
     """
     if by:
         return (yield from read_input_groups.steps(Path(inputs[0]), inputs[1:], by, min_group, **options))
-    parts = _compared_parts(inputs)
-    names = _distinct_names([str(sources[0]) if sources else str(path) for path, sources in parts])
+    parts = _compared_parts(inputs, command)
+    names = _distinct_names([str(sources[0]) if sources else str(path) for path, sources in parts], command)
     groups = {}
     for name, (path, sources) in zip(names, parts, strict=True):
         is_tally = str(path).endswith(ENDING)
@@ -82,7 +90,7 @@ def read_compared(
     return join_small(groups, min_group)
 
 
-def _compared_parts(inputs: Sequence[str]) -> list[tuple[Path, list[str]]]:
+def _compared_parts(inputs: Sequence[str], command: str) -> list[tuple[Path, list[str]]]:
     """Return each group as a tally, or as a study with its sources."""
     parts: list[tuple[Path, list[str]]] = []
     study: Path | None = None
@@ -96,10 +104,10 @@ def _compared_parts(inputs: Sequence[str]) -> list[tuple[Path, list[str]]]:
         elif study is None:
             raise SettingError(
                 "this source has no study",
-                where="hubbub compare",
+                where=f"hubbub {command}",
                 got=each,
                 expected="a study before its sources, or tallies",
-                remedy="name the study first: hubbub compare study.toml men.csv women.csv",
+                remedy=f"name the study first: hubbub {command} study.toml first.csv second.csv",
             )
         elif several:
             parts[-1][1].append(each)
@@ -108,21 +116,21 @@ def _compared_parts(inputs: Sequence[str]) -> list[tuple[Path, list[str]]]:
     if len(parts) < 2:
         raise SettingError(
             "there is nothing to compare with",
-            where="hubbub compare",
+            where=f"hubbub {command}",
             got=f"{len(parts)} group{'' if len(parts) == 1 else 's'}",
             expected="two tallies or more, a study with two sources or more, or --by COLUMN",
-            remedy="name both groups: hubbub compare men.tally.parquet women.tally.parquet",
+            remedy=f"name two or more: hubbub {command} first.tally.parquet second.tally.parquet",
         )
     return parts
 
 
-def _distinct_names(paths: Sequence[str]) -> list[str]:
+def _distinct_names(paths: Sequence[str], command: str) -> list[str]:
     """Return the names of files without endings; whole paths, without passwords, where these would be the same."""
     repeated = [path for path in paths if paths.count(path) > 1]
     if repeated:
         raise SettingError(
             "the same input is there twice",
-            where="hubbub compare",
+            where=f"hubbub {command}",
             got=redact(repeated[0]),
             expected="each group once",
             remedy="leave one of them out, or name the file that was meant",

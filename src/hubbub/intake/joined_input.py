@@ -12,8 +12,10 @@ from hubbub.intake.tallies.double_counting import added
 from hubbub.reports import Reports
 
 
-def join_small(groups: Mapping[str, StudyInput], min_users: int) -> dict[str, StudyInput]:
+def join_small(groups: Mapping[str, StudyInput], min_users: int | None) -> dict[str, StudyInput]:
     """Join all groups with fewer users to one group; notes say which these are, and which groups have few users."""
+    if min_users is None:
+        return dict(groups)
     small = SmallGroups.among({name: own.summary.users for name, own in groups.items()}, min_users)
     kept = {name: own for name, own in groups.items() if name not in small.joined}
     if small.joined:

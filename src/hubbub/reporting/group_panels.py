@@ -69,7 +69,7 @@ class PanelSet(NamedTuple):
         return self.panels[MAX_OPEN_PANELS:]
 
 
-class _Quantity(NamedTuple):
+class _PanelNumber(NamedTuple):
     """What all panels of a section show: the scale that they share, and how numbers become texts and colours."""
 
     scale: ChartScale
@@ -98,7 +98,7 @@ def share_panels(page: GroupsPage) -> PanelSet:
         for name, users, shares, low, high in zip(page.names, page.users, page.shares, page.low, page.high, strict=True)
     ]
     ends = [] if panel_kind(page.domain) == "map" else [page.high]
-    quantity = _Quantity(share_scale(page.shares, *ends), _share_texts, share_colour, has_root_scale=True)
+    quantity = _PanelNumber(share_scale(page.shares, *ends), _share_texts, share_colour, has_root_scale=True)
     return _panel_set(page, drawn, quantity)
 
 
@@ -110,7 +110,7 @@ def difference_panels(page: GroupsPage) -> PanelSet:
     ]
     is_map = panel_kind(page.domain) == "map"
     sizes = [each for own in page.contrasts for each in (own.difference, *([] if is_map else [own.low, own.high]))]
-    quantity = _Quantity(difference_scale(*sizes), _difference_texts, difference_colour, has_root_scale=False)
+    quantity = _PanelNumber(difference_scale(*sizes), _difference_texts, difference_colour, has_root_scale=False)
     return _panel_set(page, drawn, quantity)
 
 
@@ -148,7 +148,7 @@ def _difference_texts(difference: float, low: float, high: float) -> tuple[str, 
     return signed_points(difference), difference_interval(low, high)
 
 
-def _panel_set(page: GroupsPage, drawn: list[tuple[str, str, PanelNumbers]], quantity: _Quantity) -> PanelSet:
+def _panel_set(page: GroupsPage, drawn: list[tuple[str, str, PanelNumbers]], quantity: _PanelNumber) -> PanelSet:
     domain, kind = page.domain, panel_kind(page.domain)
     most = len(drawn) if kind == "strips" else max(MAX_OPEN_PANELS, MAX_DRAWN_NUMBERS // len(domain))
     values = _strip_values(page) if kind == "strips" else np.arange(len(domain))

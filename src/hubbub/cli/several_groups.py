@@ -1,0 +1,63 @@
+"""What commands about several groups of users share: their input, and where their result goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hubbub.cli.console import print_json, print_written
+from hubbub.cli.options import ReadingOptions
+from hubbub.cli.progress_bar import follow
+from hubbub.comparison import Comparison, GroupComparison
+from hubbub.exporting.result_files import check_output_path, write_comparison
+from hubbub.intake.group_input import read_compared
+from hubbub.intake.read_plan import refuse_overwriting
+from hubbub.intake.study_input import StudyInput
+from hubbub.reports import Reports
+from hubbub.trends import Trend
+
+ENDINGS = (".json", ".csv", ".png", ".svg")
+
+ResultFile = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write .json, .csv, .png or .svg.")
+]
+
+
+def check_output(output: Path | None, inputs: Sequence[str], reading: ReadingOptions) -> None:
+    """Refuse a result that cannot be written, or would overwrite an input, before anything is read."""
+    if output is not None and output.suffix.lower() not in ENDINGS:
+        raise typer.BadParameter(f"{output} must end in {', '.join(ENDINGS)}", param_hint="-o")
+    refuse_overwriting(output, inputs, "-o")
+    check_output_path(output)
+    refuse_overwriting(reading.rejects, [*inputs, output], "--rejects")
+
+
+def read_named(
+    inputs: Sequence[str], by: list[str] | None, reading: ReadingOptions, command: str, min_group: int | None = None
+) -> tuple[dict[str, StudyInput], dict[str, Reports], list[str]]:
+    """Read each group; return the inputs, their reports, and what is to be said of them."""
+    run = read_compared.steps(inputs, tuple(by or ()), min_group, command, **reading.keywords())
+    read = follow(run, "reading reports")
+    reports = {name: own.reports for name, own in read.items() if isinstance(own.reports, Reports)}
+    return read, reports, list(dict.fromkeys(note for own in read.values() for note in own.summary.notes))
+
+
+def write_or_print(
+    result: Comparison | GroupComparison | Trend,
+    document: dict[str, Any],
+    output: Path | None,
+    show: Callable[[], None],
+    *,
+    as_json: bool,
+) -> None:
+    """Write the result, print it as JSON, or show it."""
+    if output is not None:
+        write_comparison(result, document, output)
+        print_written(output)
+    if as_json:
+        print_json(document)
+    elif output is None:
+        show()
