@@ -8,9 +8,9 @@ from datetime import date, datetime
 import numpy as np
 
 from hubbub.comparison.validation import check_groups
-from hubbub.estimators.validation import refuse_weights
 from hubbub.core.arrays import Floats, as_real
 from hubbub.core.errors import SettingError, shorten
+from hubbub.estimators.validation import refuse_weights
 from hubbub.reports import Reports
 from hubbub.trends.small_periods import JOINED
 
