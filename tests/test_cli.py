@@ -63,9 +63,9 @@ def small(tmp_path: Path) -> Path:
 
 
 KEYS = [
-    "version", "fingerprint", "method", "status", "converged", "unique", "users", "rejected", "log_likelihood", "gap",
-    "iterations", "settings", "notes", "epsilon_per_user", "fit", "interval", "worst_case_shift", "suggestion",
-    "estimate",
+    "version", "fingerprint", "method", "status", "converged", "unique", "users", "effective_users", "rejected",
+    "log_likelihood", "gap", "iterations", "settings", "notes", "epsilon_per_user", "fit", "interval",
+    "worst_case_shift", "suggestion", "estimate",
 ]  # fmt: skip
 
 

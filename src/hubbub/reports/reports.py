@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -279,6 +280,11 @@ class Reports(Portable):
                 for place, block in zip(found, part.blocks, strict=True)
             ]
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what defines the reports; those without weights are what they were before there were any."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "survey" or value is not None}
 
     def __eq__(self, other: object) -> bool:
         """Whether both hold the same patterns, each from the same number of users, over the same domain."""
