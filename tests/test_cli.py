@@ -12,7 +12,6 @@ import pytest
 import hubbub as hb
 from hubbub.cli.commands import COMMANDS
 from hubbub.demo import METHODS, load_city
-from studies import LIGHT_TOML
 from terminal import hubbub as run
 
 
@@ -126,8 +125,9 @@ def test_quick_leaves_out_what_takes_time(small: Path) -> None:
 
 
 def test_check_answers_in_plain_words(tmp_path: Path) -> None:
-    (tmp_path / "study.toml").write_text(LIGHT_TOML)
-    (tmp_path / "reports.csv").write_text("output\n" + "\n".join(["3"] * 40 + ["4"] * 30 + ["9"] * 5) + "\n")
+    assert run("new", "categories", "-o", "study.toml", cwd=tmp_path).returncode == 0
+    labels = hb.read_study(tmp_path / "study.toml").domain.labels.tolist()
+    (tmp_path / "reports.csv").write_text("output\n" + "\n".join([labels[0]] * 40 + [labels[1]] * 35) + "\n")
     done = run("check", "study.toml", "reports.csv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     for question in ("one answer?", "does it fit?", "fake users?", "how precise?"):

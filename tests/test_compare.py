@@ -329,14 +329,14 @@ def test_mistakes_with_groups_are_explained() -> None:
 
 
 def test_quantiles_differ_by_what_their_intervals_leave_open() -> None:
-    ages, rng = hb.Integers(0, 30), np.random.default_rng(4)
+    ages, rng = hb.Integers(0, 9), np.random.default_rng(4)
     noise = hb.TruncatedGeometric(ages, 1.0)
     young, old = (
-        hb.Reports.from_outputs(noise, noise.privatize(rng.integers(low, low + 15, 3_000), rng=rng)) for low in (0, 10)
+        hb.Reports.from_outputs(noise, noise.privatize(rng.integers(low, low + 6, 3_000), rng=rng)) for low in (0, 4)
     )
     answer = hb.compare(young, old, quantiles=[0.5, 0.25], names=("young", "old"))
     median = answer.quantiles[0]
-    assert median.low <= 10 <= median.high
+    assert median.low <= 4 <= median.high
     assert median.low <= median.estimate <= median.high
     assert median.estimate == median.second - median.first
     own = [hb.quantile(reports, 0.5, 0.95**0.5) for reports in (young, old)]
@@ -350,3 +350,24 @@ def test_quantiles_differ_by_what_their_intervals_leave_open() -> None:
 def two_groups() -> tuple[hb.Reports, hb.Reports]:
     coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), 1.0)
     return hb.Reports.from_counts(coin, {"yes": 6, "no": 4}), hb.Reports.from_counts(coin, {"yes": 5, "no": 5})
+
+
+def test_means_of_several_groups_are_compared() -> None:
+    ages, rng = hb.Integers(0, 9), np.random.default_rng(6)
+    noise = hb.TruncatedGeometric(ages, 1.0)
+    lows = {"north": 0, "south": 0, "west": 3}
+    groups = {
+        name: hb.Reports.from_outputs(noise, noise.privatize(rng.integers(low, low + 6, 2_000), rng=rng))
+        for name, low in lows.items()
+    }
+    answer = hb.compare_groups(groups, against="north")
+    means = {mean.group: mean for mean in answer.means}
+    assert list(means) == ["south", "west"]
+    assert means["west"].changed
+    assert not means["south"].changed
+    assert means["west"].low <= 3.0 <= means["west"].high
+    alone = hb.compare(groups["north"], groups["west"]).mean
+    assert alone is not None
+    assert means["west"][1:4] == pytest.approx(alone, abs=0.02)  # other draws of the cutoff
+    assert "The mean is higher in west than in north" in answer.sentence
+    assert [mean["group"] for mean in answer.document()["means"]] == ["south", "west"]

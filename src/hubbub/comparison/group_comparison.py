@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.comparison.comparison_sentences import p_text, share_sentence
+from hubbub.comparison.comparison_sentences import number_sentence, p_text, share_sentence
 from hubbub.comparison.equality_test import Equality
 from hubbub.comparison.group_order import Ranked
 from hubbub.comparison.partial_pooling import Pooled
@@ -25,6 +25,18 @@ if TYPE_CHECKING:
 
 MAX_NAMED_CHANGES = 3
 MAX_ROWS_IN_NOTEBOOK = 30
+
+
+class MeanDifference(NamedTuple):
+    """The mean of a group minus that of the others, or of the reference."""
+
+    group: str
+    estimate: float
+    low: float
+    high: float
+    p_value: float
+    adjusted: float
+    changed: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +71,8 @@ class GroupComparison(Portable):
         The groups in the order of `order_of`, with the ranks that each may have.
     order_of : str
         What the groups are ordered by.
+    means : tuple of MeanDifference
+        Each group's mean minus that of what it is compared with; of values on a line.
     """
 
     domain: Domain
@@ -77,6 +91,7 @@ class GroupComparison(Portable):
     equality: Equality
     order: tuple[Ranked, ...]
     order_of: str
+    means: tuple[MeanDifference, ...] = ()
 
     @property
     def p_value(self) -> float:
@@ -94,6 +109,12 @@ class GroupComparison(Portable):
         count = plural(len(self.names), "group")
         if not self.rejected:
             return f"These reports do not show that the {count} differ ({p_text(self.p_value)})."
+        other = "the rest" if self.against is None else self.against
+        moved = sorted((mean for mean in self.means if mean.changed), key=lambda mean: -abs(mean.estimate))
+        if moved:
+            named = moved[:MAX_NAMED_CHANGES]
+            told_means = [number_sentence((other, mean.group), "The mean", mean.low, mean.high) for mean in named]
+            return " ".join([f"The {count} are not all equal ({p_text(self.p_value)}).", *told_means])
         groups, values = np.nonzero(self.changed)
         order = np.argsort(-np.abs(self.difference[groups, values]), kind="stable")
         told: list[str] = []
@@ -104,7 +125,7 @@ class GroupComparison(Portable):
                 continue  # the other value says the same
             seen.add(group)
             if len(told) < MAX_NAMED_CHANGES:
-                pair = ("the rest" if self.against is None else self.against, self.names[group])
+                pair = (other, self.names[group])
                 title = self.domain.title(value)
                 told.append(share_sentence(pair, title, self.low[group, value], self.high[group, value]))
         return " ".join([f"The {count} are not all equal ({p_text(self.p_value)}).", *told])
@@ -176,6 +197,7 @@ class GroupComparison(Portable):
             "text": self.explain(),
             "order_of": self.order_of,
             "order": [ranked._asdict() for ranked in self.order],
+            "means": [mean._asdict() for mean in self.means],
             "values": rows,
         }
 

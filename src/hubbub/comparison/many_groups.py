@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from hubbub.comparison.api import holm
-from hubbub.comparison.difference_intervals import differences
+from hubbub.comparison.difference_intervals import Difference, differences
 from hubbub.comparison.equality_test import equality_test
-from hubbub.comparison.group_comparison import GroupComparison
+from hubbub.comparison.group_comparison import GroupComparison, MeanDifference
 from hubbub.comparison.group_order import order_groups
 from hubbub.comparison.partial_pooling import pool
 from hubbub.comparison.populations import Populations
@@ -131,7 +131,9 @@ def _compare_groups(
     populations = yield from Populations.of(reports)
     equality = yield from equality_test(populations, rng)
     pooled = yield from pool(reports, rng)
-    single = list(np.eye(len(domain)))
+    single, places = list(np.eye(len(domain))), domain.places
+    statistics = single if places is None else [*single, places]
+    means: dict[int, Difference] = {}
     shape = (len(names), len(domain))
     difference, low, high, p_values = (np.full(shape, np.nan) for _ in range(4))
     for place, other in enumerate(_others(names, reports, against)):
@@ -141,8 +143,10 @@ def _compare_groups(
         theirs = (yield from shown_estimate(other, None, "compare_groups")).probabilities
         pair = yield from Populations.of([other, reports[place]])
         test = yield from equality_test(pair, rng, DRAWS_FOR_EACH)
-        found, _ = yield from differences(pair, single, level, test, rng)
+        found, _ = yield from differences(pair, statistics, level, test, rng)
         difference[place] = shares[place] - theirs
+        if places is not None:
+            means[place] = found.pop()
         ends = (np.array([one.low for one in found]), np.array([one.high for one in found]))
         low[place], high[place] = extend(*ends, difference[place])
         p_values[place] = [one.p_value for one in found]
@@ -165,7 +169,21 @@ def _compare_groups(
         equality,
         tuple(order_groups(populations, names, weights, shares @ weights, level)),
         order_of,
+        () if places is None else _means(names, means, difference @ places, equality.p_value, level),
     )
+
+
+def _means(
+    names: list[str], found: dict[int, Difference], shown: Floats, all_equal: float, level: float
+) -> tuple[MeanDifference, ...]:
+    """Return the differences of means, with p-values adjusted for looking at all groups."""
+    p_values = np.array([one.p_value for one in found.values()])
+    means = []
+    for (place, one), adjusted in zip(found.items(), np.maximum(holm(p_values), all_equal).tolist(), strict=True):
+        low, high = min(one.low, float(shown[place])), max(one.high, float(shown[place]))
+        changed = adjusted <= 1.0 - level and not low <= 0.0 <= high
+        means.append(MeanDifference(names[place], float(shown[place]), low, high, one.p_value, adjusted, changed))
+    return tuple(means)
 
 
 def _others(names: list[str], reports: list[Reports], against: str | None) -> list[Reports | None]:
