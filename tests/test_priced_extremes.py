@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import hubbub as hb
+from hubbub.comparison.populations import Populations
+from hubbub.core.progress import finish
 from hubbub.core.remembering import Remembered
 from hubbub.intervals import interval_endpoints
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
@@ -27,6 +29,24 @@ def city() -> hb.Reports:
     rng = np.random.default_rng(4)
     busy = rng.choice(80, 12, replace=False)
     return hb.Reports.from_outputs(mechanism, mechanism.privatize(rng.choice(busy, 20_000), rng=rng))
+
+
+def test_two_groups_have_the_same_extremes_as_over_all_values(city: hb.Reports) -> None:
+    mechanism, rng = city.mechanisms[0], np.random.default_rng(8)
+    other = hb.Reports.from_outputs(mechanism, mechanism.privatize(rng.integers(0, 20, 5_000), rng=rng))
+    populations = finish(Populations.of([city, other]))
+    priced = region_around(populations.stacked, populations.groups)
+    assert isinstance(priced, PricedRegion)
+    whole = Region(populations.stacked, system_for(populations.stacked.likelihood.channel), populations.groups)
+    slack = CUTOFF / (2.0 * populations.users)
+    for weights in (np.eye(80)[3], np.eye(80)[50], np.arange(80.0), rng.normal(size=80)):
+        for sign in (-1.0, 1.0):
+            stacked = sign * np.concatenate([-weights, weights])
+            found, expected = priced.least(stacked, slack), whole.least(stacked, slack)
+            reach = float(stacked @ populations.stacked.theta) - expected.limit
+            assert abs(found.limit - expected.limit) <= TIGHT * reach
+            assert found.limit <= expected.attained + 1e-12  # never beyond what is possible
+            np.testing.assert_allclose(populations.groups.sums(found.theta), 1.0)
 
 
 @pytest.mark.parametrize("kind", ["single", "set", "weights"])

@@ -55,6 +55,12 @@ class StackedChannel(Channel):
             rows[which == place, first : first + part.patterns] = own
         return rows
 
+    def part(self, positions: Positions) -> Channel:
+        """Return some values of each part, which keeps its patterns."""
+        own = np.split(positions, np.searchsorted(positions, self.starts[1:]))
+        pieces = zip(self.parts, own, self.starts, strict=True)
+        return StackedChannel([part.part(chosen - start) for part, chosen, start in pieces])
+
     def forward_rounding(self, theta: Floats, fitted: Floats) -> RoundingBound:
         """Return the largest relative bound of a part, and each part's absolute one."""
         pieces = zip(self.parts, self.split_values(theta), self.split_patterns(fitted), strict=True)

@@ -18,7 +18,7 @@ from hubbub.likelihood import Likelihood, Point
 from hubbub.reports import Reports
 from hubbub.reports.survey_weights import SideBySide
 from hubbub.solvers.groups import Groups
-from hubbub.solvers.newton_systems import system_for
+from hubbub.solvers.priced_extremes import PricedRegion, region_around
 from hubbub.solvers.profile_extremes import Extreme, Region
 
 
@@ -89,8 +89,8 @@ class Populations:
         return Groups(tuple(range(0, self.values * len(self.tops), self.values)))
 
     @cached_property
-    def _region(self) -> Region:
-        return Region(self.stacked, system_for(self.stacked.likelihood.channel), self.groups)
+    def _region(self) -> Region | PricedRegion:
+        return region_around(self.stacked, self.groups)
 
     def least(self, weights: Floats, cutoff: float) -> Extreme:
         """Return the least `weights` @ theta over all groups, where the deviance is at most `cutoff`."""

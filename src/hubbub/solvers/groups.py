@@ -39,6 +39,10 @@ class Groups:
         """Return the numbers divided by the sum of their group."""
         return np.asarray(numbers / self.spread(self.sums(numbers), numbers.size))
 
+    def among(self, chosen: Positions) -> Groups:
+        """Return where each group starts among some of the places, which are in ascending order."""
+        return Groups(tuple(np.searchsorted(chosen, self.starts).tolist()))
+
     def borders(self, size: int) -> Floats:
         """Return a row for each group: 1 at its places, 0 elsewhere."""
         return np.repeat(np.eye(len(self.starts)), self._lengths(size), axis=1)

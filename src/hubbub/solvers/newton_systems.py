@@ -34,6 +34,11 @@ class System(ABC):
 
     name: str  # for the settings of an estimate
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether a matrix is factorised, so that fewer values would make it quicker."""
+        return False
+
     @abstractmethod
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
         """Return the solver for one pair of diagonals; raise LinAlgError if rounding has spoiled the system."""
@@ -43,6 +48,7 @@ class DenseSystem(System):
     """Cholesky factors of a matrix over the values or the patterns, whichever are fewer."""
 
     name = "dense"
+    is_dense = True
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -214,6 +220,11 @@ class StackedSystem(System):
 
     def __init__(self, channel: StackedChannel) -> None:
         self._channel, self._systems = channel, [system_for(part) for part in channel.parts]
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether those of all populations are."""
+        return all(system.is_dense for system in self._systems)
 
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
         """Factorise for each population."""
