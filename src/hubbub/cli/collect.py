@@ -11,7 +11,7 @@ from hubbub.cli.console import err, out, print_json, printable
 from hubbub.cli.input_summary import print_notes, print_summary
 from hubbub.cli.options import AsJson, By, Cluster, ReadingOptions, Sources, StudyFile
 from hubbub.cli.progress_bar import follow
-from hubbub.core.text import listed, plural
+from hubbub.core.text import plural
 from hubbub.exporting.json_documents import tally_document
 from hubbub.intake import Tally, collect, read_study
 from hubbub.intake.group_names import group_titles
@@ -76,5 +76,6 @@ def show_tally(tally: Tally, as_json: bool) -> None:
         titles = group_titles(group.entries for group in summary.groups)
         shown = [f"{printable(titles[group.entries])} ({plural(group.users, 'user')})" for group in summary.groups]
         groups = f"{plural(len(shown), 'group')} by {', '.join(map(printable, summary.by))}"
-        out().print(f"{groups}: {listed(shown, most=MAX_NAMED_GROUPS)}", soft_wrap=True)
+        hidden = [f"{len(shown) - MAX_NAMED_GROUPS:,} more"] if len(shown) > MAX_NAMED_GROUPS else []
+        out().print(f"{groups}: {'; '.join([*shown[:MAX_NAMED_GROUPS], *hidden])}", soft_wrap=True)
     print_summary(summary)
