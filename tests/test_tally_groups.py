@@ -101,6 +101,7 @@ def test_a_user_is_counted_once_in_each_group(tmp_path: Path) -> None:
         tally = hb.collect(STUDIES["single"], source, target, by="town", users_key=key, allow_rejects=1)
     assert {group.entries[0]: group.users for group in tally.summary.groups} == {"north": 3, "south": 2}
     assert dict(tally.rejected) == {"user-counted-before": 1}
+    assert [dict(group.rejected) for group in tally.summary.groups] == [{"user-counted-before": 1}, {}]
     other = tmp_path / "other.csv"
     other.write_text("output,user,town\ntea,ann,south\n")
     second = hb.collect(STUDIES["single"], other, tmp_path / "o.tally.parquet", by="town", users_key=key)
@@ -172,6 +173,14 @@ def test_times_are_grouped_by_their_periods(form: str, tmp_path: Path) -> None:
     assert {name: own.users for name, own in tally.groups("month").items()} == months
     by_week = hb.collect(STUDIES["single"], source, tmp_path / "w.tally.parquet", by="week", **options)
     assert {name: own.users for name, own in by_week.groups().items()} == weeks
+
+
+def test_a_column_called_day_need_not_hold_dates(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("output,day\ntea,Monday\nmilk,Tuesday\n")
+    tally = hb.collect(STUDIES["single"], tmp_path / "r.csv", tmp_path / "t.tally.parquet", by="day")
+    assert list(tally.groups()) == ["Monday", "Tuesday"]
+    with pytest.raises(hb.SettingError, match="not divided by this column"):
+        tally.groups("week")
 
 
 def test_times_that_would_have_to_be_guessed_are_refused(tmp_path: Path) -> None:

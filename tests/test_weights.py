@@ -390,3 +390,6 @@ def test_what_takes_no_weights_says_so() -> None:
         hb.compare_groups({"a": weighted, "b": weighted, "c": weighted})
     with pytest.raises(hb.EstimateError, match="survey weights are not taken into account"):
         hb.interval(weighted, "yes", fakes=0.01)
+    sums = hb.Reports.from_bit_counts(hb.Rappor(ANSWERS, 1.0), [40, 30, 50], 100)
+    with pytest.raises(hb.ReportsError, match="sums of bits have no weights"):
+        hb.compare(weighted, sums)

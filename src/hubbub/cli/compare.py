@@ -11,7 +11,8 @@ from hubbub.cli.console import out, printable
 from hubbub.cli.input_summary import print_notes
 from hubbub.cli.options import Against, AsJson, By, Level, MinGroup, ReadingOptions
 from hubbub.cli.progress_bar import follow
-from hubbub.cli.several_groups import ResultFile, check_output, read_named, write_or_print
+from hubbub.cli.result_file import ResultFile, check_output
+from hubbub.cli.several_groups import read_named, write_or_print
 from hubbub.comparison import Comparison, GroupComparison
 from hubbub.comparison.named_groups import compare_named
 from hubbub.comparison.small_groups import check_several

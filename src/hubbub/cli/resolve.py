@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,16 +11,14 @@ from hubbub.cli.console import out, print_json, print_written, printable
 from hubbub.cli.input_summary import print_summary, read_and_print_notes
 from hubbub.cli.options import AsJson, Level, ReadingOptions, SourcesOrNone, StudyOrTally
 from hubbub.cli.progress_bar import follow
+from hubbub.cli.result_file import ResultFile, check_output
 from hubbub.core import validation
 from hubbub.exporting.json_documents import resolution_document
-from hubbub.exporting.result_files import check_output_path, write_resolution
-from hubbub.intake.read_plan import refuse_overwriting
+from hubbub.exporting.result_files import write_resolution
 from hubbub.reports import Reports
 from hubbub.resolution import Resolution
 from hubbub.resolution import resolve as resolve_reports
 from hubbub.resolution.api import EXPECTED_RELATIVE
-
-ENDINGS = (".json", ".csv", ".png", ".svg")
 
 
 def command(
@@ -35,18 +32,12 @@ def command(
     method: Annotated[str, typer.Option(metavar="NAME", help="family or halves.")] = "family",
     reading: ReadingOptions,
     as_json: AsJson = False,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write .json, .csv, .png or .svg.")
-    ] = None,
+    output: ResultFile = None,
 ) -> None:
     """Divide the values into the finest parts whose shares the reports tell."""
-    if output is not None and output.suffix.lower() not in ENDINGS:
-        raise typer.BadParameter(f"{output} must end in {', '.join(ENDINGS)}", param_hint="-o")
     validation.level(level, "resolve")
     validation.share(relative, "relative", "resolve", expected=EXPECTED_RELATIVE)
-    refuse_overwriting(output, [study, *(sources or [])], "-o")
-    check_output_path(output)
-    refuse_overwriting(reading.rejects, [study, output], "--rejects")
+    check_output(output, [str(study), *(sources or [])], reading)
     study_input = read_and_print_notes(study, sources, reading)
     assert isinstance(study_input.reports, Reports)  # noqa: S101  # without a cluster they are here
     run = resolve_reports.steps(study_input.reports, relative, level, method=method)

@@ -1,38 +1,20 @@
-"""What commands about several groups of users share: their input, and where their result goes."""
+"""What commands about several groups of users share: their input, and how their result is shown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from hubbub.cli.console import print_json, print_written
 from hubbub.cli.options import ReadingOptions
 from hubbub.cli.progress_bar import follow
 from hubbub.comparison import Comparison, GroupComparison
-from hubbub.exporting.result_files import check_output_path, write_comparison
+from hubbub.exporting.result_files import write_comparison
 from hubbub.intake.group_input import read_compared
-from hubbub.intake.read_plan import refuse_overwriting
 from hubbub.intake.study_input import StudyInput
 from hubbub.reports import Reports
 from hubbub.trends import Trend
-
-ENDINGS = (".json", ".csv", ".png", ".svg")
-
-ResultFile = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write .json, .csv, .png or .svg.")
-]
-
-
-def check_output(output: Path | None, inputs: Sequence[str], reading: ReadingOptions) -> None:
-    """Refuse a result that cannot be written, or would overwrite an input, before anything is read."""
-    if output is not None and output.suffix.lower() not in ENDINGS:
-        raise typer.BadParameter(f"{output} must end in {', '.join(ENDINGS)}", param_hint="-o")
-    refuse_overwriting(output, inputs, "-o")
-    check_output_path(output)
-    refuse_overwriting(reading.rejects, [*inputs, output], "--rejects")
 
 
 def read_named(

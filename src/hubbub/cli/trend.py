@@ -11,7 +11,8 @@ from hubbub.cli.console import out, printable
 from hubbub.cli.input_summary import print_notes
 from hubbub.cli.options import AsJson, By, Level, ReadingOptions
 from hubbub.cli.progress_bar import follow
-from hubbub.cli.several_groups import ResultFile, check_output, read_named, write_or_print
+from hubbub.cli.result_file import ResultFile, check_output
+from hubbub.cli.several_groups import read_named, write_or_print
 from hubbub.core import validation
 from hubbub.core.text import whole_percent
 from hubbub.domains import Domain

@@ -16,7 +16,7 @@ from hubbub.intervals.deviance_cutoff import LocalScores
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
 from hubbub.likelihood import Likelihood, Point
 from hubbub.reports import Reports
-from hubbub.reports.survey_weights import SideBySide
+from hubbub.reports.survey_weights import IndependentSamples
 from hubbub.solvers.groups import Groups
 from hubbub.solvers.priced_extremes import PricedRegion, region_around
 from hubbub.solvers.profile_extremes import Extreme, Region
@@ -58,9 +58,9 @@ class Populations:
         return Likelihood(channel, weights, users, self._survey).at(np.concatenate([top.theta for top in self.tops]))
 
     @property
-    def _survey(self) -> SideBySide | None:
+    def _survey(self) -> IndependentSamples | None:
         samples = tuple(own.survey for own in self.reports if own.survey is not None)
-        return SideBySide(samples, tuple(own.weights.size for own in self.reports)) if samples else None
+        return IndependentSamples(samples, tuple(own.weights.size for own in self.reports)) if samples else None
 
     @property
     def is_weighted(self) -> bool:

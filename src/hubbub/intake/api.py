@@ -228,23 +228,9 @@ def collect(
         The tally as it is now on disk.
     """
     study, source = study_and_source(study, source, "collect(study, source, path)")
-    if cluster is not None and users_key is not None:
-        raise SettingError(
-            "users' digests are not kept on a cluster",
-            where="collect(users_key=, cluster=)",
-            got="both",
-            expected="one of them",
-            remedy="collect on one machine to keep digests, or pass users_complete=True",
-        )
     divided_by = check_by(by, "collect(by=)")
-    if cluster is not None and divided_by:
-        raise SettingError(
-            "groups are counted on one machine only",
-            where="collect(by=, cluster=)",
-            got="both",
-            expected="one of them",
-            remedy="collect on one machine, or collect each group into a tally of its own",
-        )
+    if cluster is not None:
+        _refuse_on_cluster(users_key, divided_by)
     check_writable(study)
     target = check_target(path)
     key = None if users_key is None else UserDigests.read_key(Path(users_key))
@@ -299,12 +285,12 @@ def collect(
                 else:
                     everybody = groups.counter(EVERYBODY, str(target))
                     counted, rows = yield from gather_from_workers(plan, cluster, everybody, rejected)
-                rejected_by_group = groups.rejected()
                 if old is not None:
                     yield Progress(0, 0, "reading the existing tally")
                     add_groups(groups, old)
                 yield Progress(0, 0, "merging users" if plan.users else "merging rows")
                 contents = groups.contents()
+                rejected_by_group = groups.rejected()  # some rows only as users are merged
             plan.check_rejected(rejected, rows)
             sign = None if key is None else UserDigests.sign(key)
             summary = Summary(study, 0, rows, dict(rejected.codes), counted, {}, plan.users, sign)
@@ -321,6 +307,26 @@ def collect(
             )
     warn_caller(plan.notes)
     return Tally(target, replace(written, skipped=plan.skipped, notes=plan.notes))
+
+
+def _refuse_on_cluster(users_key: object, by: Sequence[str]) -> None:
+    """Refuse what is only done on one machine."""
+    if users_key is not None:
+        raise SettingError(
+            "users' digests are not kept on a cluster",
+            where="collect(users_key=, cluster=)",
+            got="both",
+            expected="one of them",
+            remedy="collect on one machine to keep digests, or pass users_complete=True",
+        )
+    if by:
+        raise SettingError(
+            "groups are counted on one machine only",
+            where="collect(by=, cluster=)",
+            got="both",
+            expected="one of them",
+            remedy="collect on one machine, or collect each group into a tally of its own",
+        )
 
 
 @stepwise

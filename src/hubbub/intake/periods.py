@@ -37,6 +37,18 @@ def period_of(day: str, period: str) -> str:
     return PERIODS[period](datetime.date.fromisoformat(day))
 
 
+def is_day(text: str) -> bool:
+    """Whether a text is a date as the period of a day is written.
+
+    >>> is_day("2026-11-17"), is_day("Monday"), is_day("20261117")
+    (True, False, False)
+    """
+    try:
+        return datetime.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
 def period_entries(column: pa.ChunkedArray, period: str) -> tuple[list[str | Fault], np.ndarray]:
     """Return the distinct periods of a column of times, or what is wrong with an entry, and the index of each row's."""
     import pyarrow as pa

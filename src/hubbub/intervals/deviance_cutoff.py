@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from hubbub.core.arrays import Floats
 from hubbub.likelihood import Point
 from hubbub.reports import SurveyWeights
-from hubbub.reports.survey_weights import SideBySide
+from hubbub.reports.survey_weights import IndependentSamples
 from hubbub.solvers.boundary_deviance import ConePrograms
 from hubbub.solvers.groups import ONE_GROUP, Groups
 
@@ -37,7 +37,7 @@ MIN_DESIGN_EFFECT = 0.01  # few clusters may be equal by chance
 RIDGE = 1e-10  # relative to the largest entry of the diagonal
 
 
-def design_cutoff(level: float, survey: SurveyWeights | SideBySide | None) -> float:
+def design_cutoff(level: float, survey: SurveyWeights | IndependentSamples | None) -> float:
     """Return the quantile of chi-square with one degree of freedom; of F, where few units were sampled."""
     from scipy.special import fdtri
 

@@ -17,7 +17,7 @@ from hubbub.likelihood.partial_sums import Sums
 from hubbub.likelihood.underflow import UnderflowPatterns
 from hubbub.likelihood.update_and_gap import Evaluation, Excess
 from hubbub.reports import Reports, SurveyWeights
-from hubbub.reports.survey_weights import SideBySide
+from hubbub.reports.survey_weights import IndependentSamples
 
 MIN_PLAIN_PROBABILITY = 1e-290  # its reciprocal is still a float
 MAX_RELATIVE_LOSS = 0.1  # of a sum, by rounding: beyond it nothing is certified
@@ -41,7 +41,7 @@ class Likelihood:
     _of_reports: ClassVar[Remembered[Likelihood]] = Remembered()
 
     def __init__(
-        self, channel: Channel, weights: Floats, users: int, survey: SurveyWeights | SideBySide | None = None
+        self, channel: Channel, weights: Floats, users: int, survey: SurveyWeights | IndependentSamples | None = None
     ) -> None:
         self.channel = channel
         self.weights = weights

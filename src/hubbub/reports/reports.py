@@ -363,6 +363,14 @@ class Reports(Portable):
         """Return the same reports with survey weights: 1 for each user, unless they have some already."""
         if self.survey is not None:
             return self
+        if self.approximate:
+            raise ReportsError(
+                "sums of bits have no weights",
+                where="reports with and without survey weights",
+                got="reports of which only sums of bits were kept",
+                expected="reports with one pattern for each user",
+                remedy="drop the weights of the others with reports.unweighted",
+            )
         counts = self.weights.astype(np.int64)
         same = np.full(counts.size, NO_LABEL)
         survey = SurveyWeights.build(np.arange(counts.size), np.ones(counts.size), same, same, counts)

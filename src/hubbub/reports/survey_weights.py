@@ -174,7 +174,7 @@ class SurveyWeights(Portable):
 
 
 @dataclass(frozen=True, eq=False)
-class SideBySide:
+class IndependentSamples:
     """Samples of several groups: values and patterns of one group after the other, nothing in common."""
 
     samples: tuple[SurveyWeights, ...]

@@ -40,6 +40,7 @@ import numpy as np
 from hubbub.core.arrow import pa, parquet, pc
 from hubbub.core.errors import HubbubError, IntakeError, SettingError, shorten
 from hubbub.intake.group_names import group_titles
+from hubbub.intake.periods import is_day
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.column_names import PERIOD_NAMES
 from hubbub.intake.sources.distinct_entries import one_array
@@ -122,10 +123,18 @@ class Tally:
         titles = group_titles(reports)
         return {titles[group]: own for group, own in reports.items()}
 
+    @property
+    def _has_dates(self) -> bool:
+        """Whether the tally is divided by days that are dates, rather than by a column that is called so."""
+        if "day" not in self.summary.by:
+            return False
+        place = self.summary.by.index("day")
+        return all(is_day(group.entries[place]) for group in self.summary.groups)
+
     def check_divided(self, by: Sequence[str], where: str) -> None:
-        """Refuse columns by which the tally is not divided."""
+        """Refuse columns by which the tally is not divided; days that are dates make weeks and months."""
         divided = ", ".join(self.summary.by)
-        periods = PERIOD_NAMES if "day" in self.summary.by else ()
+        periods = PERIOD_NAMES if self._has_dates else ()
         for column in by or ("",):
             if column not in (*self.summary.by, *periods):
                 raise SettingError(
