@@ -5,7 +5,7 @@
 * coverage of differences, means and distances at 95%;
 * seconds for two groups of a million users and 100 values, and for 50 groups of 6 categories.
 
-Run: python benchmarks/compare.py [--runs 5000] [--only size|power|coverage|time]
+Run: python benchmarks/compare.py [--runs 5000] [--only size|power|coverage|time, or with a setting: "size: unlike"]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,9 +120,11 @@ def p_value(reports: list[hb.Reports], seed: int) -> float:
     return float(finish(equality_test(populations, np.random.default_rng([seed, 23]), DRAWS)).p_value)
 
 
-def sizes(runs: int) -> Iterator[dict[str, Any]]:
+def sizes(runs: int, only: str) -> Iterator[dict[str, Any]]:
     """Yield a row for each setting: how often equal groups are told to differ."""
     for number, setting in enumerate(equal_groups()):
+        if not setting.name.startswith(only):
+            continue
         p_values = np.array([p_value(setting.draw(np.random.default_rng([run, number])), run) for run in range(runs)])
         for level in (0.05, 0.01):
             found, noise = float((p_values <= level).mean()), 2.0 * math.sqrt(level * (1 - level) / runs)
@@ -134,7 +137,7 @@ def sizes(runs: int) -> Iterator[dict[str, Any]]:
             )
 
 
-def power(runs: int) -> Iterator[dict[str, Any]]:
+def power(runs: int, only: str) -> Iterator[dict[str, Any]]:
     """Yield rows: power at a large epsilon, beside that of tests of the values themselves, on the same studies."""
     yes_no, four = hb.Categories(["yes", "no"]), hb.Categories(list("abcd"))
     cases = [
@@ -142,6 +145,8 @@ def power(runs: int) -> Iterator[dict[str, Any]]:
         ("4 values, 200 + 200 users", four, 200, np.full(4, 0.25), np.array([0.33, 0.27, 0.22, 0.18])),
     ]
     for name, domain, users, first, second in cases:
+        if not name.startswith(only):
+            continue
         for epsilon in (1.0, 2.0, 4.0, 8.0, 16.0):
             mechanism = hb.RandomizedResponse(domain, epsilon)
             found = np.zeros(2)
@@ -163,10 +168,12 @@ def power(runs: int) -> Iterator[dict[str, Any]]:
             )
 
 
-def coverage(runs: int) -> Iterator[dict[str, Any]]:
+def coverage(runs: int, only: str) -> Iterator[dict[str, Any]]:
     """Yield rows: how often intervals of differences and distances hold the truth."""
     error = 2.0 * math.sqrt(LEAST * (1 - LEAST) / runs)
     for number, setting in enumerate(different_groups()):
+        if not setting.name.startswith(only):
+            continue
         first, second = setting.truths
         domain = setting.mechanisms[0].domain
         values = np.unique(np.concatenate([np.argsort(first)[[0, -1]], np.argsort(second)[[0, -1]]])).tolist()
@@ -195,7 +202,7 @@ def coverage(runs: int) -> Iterator[dict[str, Any]]:
                 )
 
 
-def times(_: int) -> Iterator[dict[str, Any]]:
+def times(_: int, _only: str) -> Iterator[dict[str, Any]]:
     """Yield rows: seconds of two large groups, and of many small ones."""
     rng, line = np.random.default_rng(1), hb.Integers(0, 99)
     truths = [0.6 * hump(100, 30, 8) + 0.4 * hump(100, 65, 12), 0.5 * hump(100, 30, 8) + 0.5 * hump(100, 65, 12)]
@@ -226,15 +233,12 @@ STUDIES = {"size": (sizes, 1.0), "power": (power, 0.2), "coverage": (coverage, S
 def main() -> None:
     """Print and keep the table."""
     given = study_parser(__doc__, RUNS).parse_args()
+    chosen, _, setting = given.only.partition(": ")
     for name, (study, share) in STUDIES.items():
-        if name.startswith(given.only):
+        if name.startswith(chosen):
             runs = max(20, round(share * given.runs))
-            if name == "time":
-                for found in study(runs):
-                    save_merged("compare", [found])
-                continue
-            with threads_for(1):
-                for found in study(runs):
+            with nullcontext() if name == "time" else threads_for(1):
+                for found in study(runs, setting):
                     save_merged("compare", [found])
 
 
