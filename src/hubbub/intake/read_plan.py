@@ -21,6 +21,7 @@ from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import Progress
 from hubbub.core.threads import read_ahead
 from hubbub.intake.counting.external_sort import DEFAULT_MEMORY, check_memory
+from hubbub.intake.counting.place_check import PlaceCheck
 from hubbub.intake.counting.rejects import NO_REJECTS, Allowance, Rejects
 from hubbub.intake.reading_notes import copies_notes, limit_notes, overlap_notes, place_notes, unused_notes
 from hubbub.intake.reject_causes import refusal
@@ -206,10 +207,12 @@ def read_rows(
     """
     counted: list[CountedSource] = []
     for place, (source, columns) in enumerate(zip(plan.sources, plan.columns, strict=True)):
-        total = 0
+        total, places = 0, PlaceCheck(plan.study, source)
         for rows in read_ahead(source.rows(columns)):
             try:
-                take(source, source.columns.in_roles(rows))
+                in_roles = source.columns.in_roles(rows)
+                places.look(in_roles)
+                take(source, in_roles)
             except IntakeError as error:
                 raise _with_source(error, source) from None
             total += rows.counted
@@ -217,6 +220,7 @@ def read_rows(
             yield Progress(done, PROGRESS_STEPS, f"{source.name}: {total:,} rows")
         if total == 0:
             raise nothing(source.name)
+        places.finish()
         digest = source.digest() if digests else None
         if isinstance(source, FileSource):
             source.check_unchanged()  # last: the digest must be of what was read
