@@ -483,6 +483,14 @@ def test_the_terminal_reads_places(folder: Path) -> None:
     assert "--lat-column does not apply to a tally" in refused.stderr
 
 
+def test_tables_of_other_places_have_other_digests(tmp_path: Path) -> None:
+    digests = []
+    for place in (37.75, 37.76):
+        table = pa.table({"lat": [place], "lon": [-122.45]})
+        digests.append(hb.collect(study_of(CITY), table, tmp_path / f"{place}.tally.parquet").sources[0].digest)
+    assert len(set(digests)) == 2
+
+
 def test_places_of_a_parquet_file_on_several_row_groups(tmp_path: Path) -> None:
     lat, lon = scattered(1000)
     path = tmp_path / "r.parquet"

@@ -111,7 +111,7 @@ class PlaceCheck:
         if self._left <= 0 or rows.parsed == 0 or self._roles is None:
             return
         columns = [rows.columns[role].slice(0, self._left) for role in self._roles]
-        (first, first_wrong), (second, second_wrong) = map(floats_of, columns)
+        (first, first_wrong), (second, second_wrong) = (floats_of(column, trim=True) for column in columns)
         good = np.isfinite(first) & np.isfinite(second)
         self._points.append((first[good], second[good]))
         for column, wrong in zip(columns, (first_wrong, second_wrong), strict=True):

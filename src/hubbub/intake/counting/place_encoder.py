@@ -52,7 +52,7 @@ class PlaceEncoder:
         roles = tuple(columns)
         for role in roles:
             check_column(columns[role], role)
-        read = [floats_of(columns[role]) for role in roles]
+        read = [floats_of(columns[role], trim=True) for role in roles]
         first, second = (values for values, _ in read)
         which, names, numbers = self._encoder.begin(mechanisms, first.size)
         size = self._elsewhere + 1

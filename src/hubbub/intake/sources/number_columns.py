@@ -1,6 +1,8 @@
-"""Columns of numbers, or of their texts, as floats: all at once, and entry by entry where one is no number."""
+"""Columns of numbers, or of their texts, as floats; and which entries are something else."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +12,14 @@ from hubbub.core.arrays import Floats
 from hubbub.core.arrow import pa, pc
 from hubbub.intake.sources.distinct_entries import entry_type, is_text, one_array
 
+# The same pattern for Arrow, which never backtracks and has no possessive quantifiers: "++" is "+", "*+" is "*".
+NUMBER_TEXT = "^(?:" + re.sub("([+*])[+]", r"\1", NUMBER.pattern) + ")$"
 
-def floats_of(column: pa.ChunkedArray | pa.Array) -> tuple[Floats, NDArray[np.bool_] | None]:
+
+def floats_of(column: pa.ChunkedArray | pa.Array, *, trim: bool = False) -> tuple[Floats, NDArray[np.bool_] | None]:
     """Return numbers (nan where there is none), and which entries are something else than a number (None: none is).
 
-    Blanks around a text are ignored, as Arrow's parser of CSV ignores them. "nan" and "inf" are texts, not numbers.
+    With `trim`, blanks around a text are ignored, as Arrow's parser of CSV does. "nan" and "inf" are no numbers.
     """
     kind = entry_type(column)
     if pa.types.is_dictionary(column.type):
@@ -28,7 +33,7 @@ def floats_of(column: pa.ChunkedArray | pa.Array) -> tuple[Floats, NDArray[np.bo
     try:
         values = _filled(column.cast(pa.float64()))
     except pa.ArrowInvalid:  # one of them is no number: which?
-        return _one_by_one(one_array(column))
+        return _matching(one_array(column), trim=trim)
     if np.isfinite(values).all():
         return values, None
     wrong = ~np.isfinite(values) & np.asarray(one_array(column).is_valid())
@@ -41,10 +46,12 @@ def _filled(floats: pa.ChunkedArray | pa.Array) -> Floats:
     return filled.astype(np.float64, copy=False)
 
 
-def _one_by_one(texts: pa.Array) -> tuple[Floats, NDArray[np.bool_]]:
-    trimmed = [None if text is None else text.strip(" \t") for text in texts.to_pylist()]
-    numbers = [float(text) if text and NUMBER.fullmatch(text) else np.nan for text in trimmed]
-    values = np.array(numbers, dtype=np.float64)
+def _matching(texts: pa.Array, *, trim: bool) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the numbers among texts, and which are none; an empty text is nothing at all."""
+    if trim:
+        texts = pc.utf8_trim(texts, characters=" \t")
+    is_number = np.array(pc.fill_null(pc.match_substring_regex(texts, NUMBER_TEXT), False))
+    values = np.full(len(texts), np.nan)
+    values[is_number] = np.asarray(texts.filter(pa.array(is_number)).cast(pa.float64()))
     values[np.isinf(values)] = np.nan  # 1e999
-    wrong = np.isnan(values) & np.array([bool(text) for text in trimmed], dtype=bool)
-    return values, wrong
+    return values, np.isnan(values) & np.asarray(pc.fill_null(pc.not_equal(texts, ""), False))
