@@ -27,6 +27,7 @@ ORDER = (
     "sizes",
     "startup",
     "intake",
+    "places",
     "kills",
     "trust",
     "intervals",

@@ -49,6 +49,7 @@ from terminal import hubbub
 
 DIGITS = hb.Integers(0, 9)
 COLOURS = hb.Categories(["red", "green", "blue"])
+CITY = hb.Grid.over(south=37.7, west=-122.5, north=37.8, east=-122.4, columns=4, rows=3)
 STUDIES = {
     "many": hb.Study(
         DIGITS,
@@ -66,6 +67,17 @@ STUDIES = {
     "map": (lambda grid: hb.Study(grid, {"map": hb.PlanarGeometric(grid, 1.0, truncated=False)}))(hb.Grid(4, 3)),
     "odd": hb.Study(COLOURS, {"odd": hb.Matrix(COLOURS, ["u", "v", "never"], [[0.5, 0.5, 0]] * 2 + [[0.25, 0.75, 0]])}),
     "regions": hb.Study(COLOURS, {"region": hb.Cloaking(COLOURS, ["a", "b", "b"])}),
+    "city": hb.Study(
+        CITY,
+        {
+            "near": hb.PlanarLaplace(CITY, 1.0),
+            "far": hb.PlanarGeometric(CITY, 1.0, truncated=False),
+            "any": hb.RandomizedResponse(CITY, 1.0),
+            "bits": hb.Rappor(CITY, 1.0),
+        },
+    ),
+    "streets": hb.Study(CITY, {"near": hb.PlanarLaplace(CITY, 1.0)}),
+    "field": (lambda grid: hb.Study(grid, {"near": hb.PlanarLaplace(grid, 1.0)}))(hb.Grid(4, 3)),
     "limited": hb.Study(DIGITS, {"light": hb.TruncatedGeometric(DIGITS, 0.5)}, max_reports_per_user=2),
 }
 Patch = pytest.MonkeyPatch
@@ -133,6 +145,18 @@ def raw(name: str, content: bytes, code: str, ending: str, **more: Any) -> Bad:
         return folder / f"r{ending}"
 
     return Bad(f"{ending[1:]}: {name}", make, code, **more)
+
+
+def place(name: str, bad: str, code: str, mechanism: str = "near", **more: Any) -> Bad:
+    """Return a file in which the second of three places is bad."""
+    head = "mechanism,lat,lon"
+    return line(name, f"{mechanism},{bad}", code, study="city", head=head, good="near,37.75,-122.45", **more)
+
+
+def places(name: str, lat: object, lon: object, study: str = "streets", columns: str = "lat,lon") -> Bad:
+    """Return a file whose places are not where the study is."""
+    content = f"{columns}\n" + f"{lat},{lon}\n" * 3
+    return whole(name, content, "wrong-coordinates", study=study)
 
 
 HEAD = "mechanism,output\n"
@@ -290,6 +314,44 @@ TEXTS = [
         201,
     ),
     lines("several causes", HEAD + "light,x\nlight,3\ndark,3\n", {2: "not-a-number", 4: "unknown-mechanism"}, 1),
+    place("no latitude", ",-122.45", "no-place"),
+    place("no longitude", "37.75,", "no-place"),
+    place("no place", ",", "no-place", "far"),
+    place("NaN for a latitude", "NaN,-122.45", "not-a-coordinate"),
+    place("an infinite longitude", "37.75,-inf", "not-a-coordinate"),
+    place("1e999 for a latitude", "1e999,-122.45", "not-a-coordinate"),
+    place("letters for a latitude", "north,-122.45", "not-a-coordinate"),
+    place("a decimal comma in a latitude", '"37,75",-122.45', "not-a-coordinate"),
+    place("underscore in a latitude", "3_7.75,-122.45", "not-a-coordinate"),
+    place("degrees and minutes in one row", "37°45',-122.45", "not-a-coordinate"),
+    place("beyond the pole", "90.5,-122.45", "impossible-place"),
+    place("twice around the earth", "37.75,-482.45", "impossible-place"),
+    place("one swapped row", "-122.45,37.75", "impossible-place", "far"),
+    place("a place of an unknown mechanism", "37.75,-122.45", "unknown-mechanism", "dark"),
+    place("nowhere, of an unknown mechanism", ",", "unknown-mechanism", "dark"),
+    place("outside the box, without noise that goes there", "37.95,-122.45", "out-of-domain", "any"),
+    place("far outside the box, without such noise", "-37.95,22.45", "out-of-domain", "any"),
+    place("a place for bits", "37.75,-122.45", "not-an-output", "bits"),
+    place("a far place for bits", "-37.75,22.45", "not-an-output", "bits"),
+    places("swapped coordinates", -122.45, 37.75),
+    places("radians", 0.65886, -2.13715),
+    places("degrees times ten million", 377500000, -1224500000),
+    places("degrees times a million", 37750000, -122450000),
+    places("longitudes from 0 to 360", 37.75, 237.55),
+    places("longitudes without their sign", 37.75, 122.45),
+    places("latitudes without their sign", -37.75, -122.45),
+    places("Web Mercator", 4544164, -13631071),
+    places("Web Mercator, x first", -13631071, 4544164),
+    places("UTM", 4178000, 551000),
+    places("another continent", 48.85, 2.35),
+    places("degrees and minutes", "37°45'N", "122°27'W"),
+    places("sexagesimal", "37:45:00", "-122:27:00"),
+    places("letters for signs", "37.75 N", "122.45 W"),
+    places("degrees for distances", -122.45, 37.75, columns="x,y"),
+    lines("an x without y", "x,y\n1,1\n1,\n", {3: "no-place"}, 1, study="field"),
+    whole("latitudes without a map", "lat,lon\n37.75,-122.45\n", "no-column", study="field"),
+    whole("a latitude alone", "lat,height\n37.75,3\n", "no-column", study="streets"),
+    whole("two latitudes", "Lat,latitude,lon\n37.75,37.75,-122.45\n", "repeated-column", study="streets"),
     whole("nothing", "", "", error=hb.ReportsError),
     whole("blank lines only", "\n\r\n\n", "", error=hb.ReportsError),
     whole("header only", HEAD, "", error=hb.ReportsError),

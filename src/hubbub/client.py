@@ -66,6 +66,10 @@ NEGLIGIBLE_NATS = 45.0  # exp(-45) is below 3e-20: noise that reaches further is
 MAX_STUDY_BYTES = 1 << 25
 MAX_TABLES_BYTES = 1 << 32
 EPSILON_LIMITS = ("max_epsilon_per_user", "max_epsilon_per_unit")  # entries of a study
+STUDY_COLUMNS = (  # entries of a study's table [columns]: what the columns of its reports are called
+    *("output", "user", "mechanism", "weight", "stratum", "cluster", "group", "time"),
+    *("lat", "lon", "x", "y"),
+)
 
 MECHANISM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")  # as text
@@ -1331,6 +1335,12 @@ def _check_study(table: _StudyTable) -> None:
     for name in EPSILON_LIMITS:
         if table.has(name) and not 0 < as_real(limit := table.take(name)) < math.inf:
             raise table.unusable(name, limit, "a positive number")
+    if table.has("columns"):
+        columns = _StudyTable(table.take("columns"), f"{table.where}, [columns]")
+        for name in STUDY_COLUMNS:
+            if columns.has(name) and not columns.typed(name, str):
+                raise columns.unusable(name, "", "the name of a column")
+        columns.close()
 
 
 # --- the command line ------------------------------------------------------------------------------------------------

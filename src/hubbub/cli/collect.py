@@ -51,7 +51,7 @@ def command(
         output,
         users_complete=users_complete,
         users_key=users_key,
-        by=by or (),
+        by=by or None,
         cluster=cluster,
         **vars(reading),
     )

@@ -59,6 +59,15 @@ ClusterColumn = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="The column of clusters: users who were sampled together."),
 ]
+LatColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The column of latitudes, for outputs that are places on the map.")
+]
+LonColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of longitudes.")]
+XColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The column of distances to the east of the grid's south-western corner."),
+]
+YColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of distances to the north of it.")]
 EqualFiles = Annotated[
     str | None,
     typer.Option(
@@ -97,6 +106,10 @@ class ReadingOptions:
     weight_column: WeightColumn = None
     stratum_column: StratumColumn = None
     cluster_column: ClusterColumn = None
+    lat_column: LatColumn = None
+    lon_column: LonColumn = None
+    x_column: XColumn = None
+    y_column: YColumn = None
     equal_files: EqualFiles = None
 
     def keywords(self) -> ReadOptions:
@@ -109,6 +122,10 @@ class ReadingOptions:
             self.weight_column,
             self.stratum_column,
             self.cluster_column,
+            lat=self.lat_column,
+            lon=self.lon_column,
+            x=self.x_column,
+            y=self.y_column,
         )
         return {
             "allow_rejects": self.allow_rejects,

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.client import EARTH_RADIUS_KM, RELATIVE_TIE
 from hubbub.core import validation
@@ -13,6 +14,8 @@ from hubbub.core.arrays import Floats, Positions, as_real
 from hubbub.core.errors import DomainError, shorten
 
 BOX_SIDES = ("south", "west", "north", "east")
+HALF_GLOBE = 180.0  # degrees of longitude
+MAX_LATITUDE, MAX_LONGITUDE = 90.0, 360.0
 MAX_STEPS = 2.0**52  # cells of tiny boxes: beyond, floats no longer tell neighbours apart
 
 
@@ -55,17 +58,16 @@ class Box:
     ) -> tuple[Positions, Positions]:
         """Return column and row of each point; a point outside the box is an error.
 
-        With `beyond`, points may lie anywhere on the infinite lattice that continues the box's cells on all sides.
-        Longitudes then count from the box's middle, so that noise across the 180th meridian stays on its side.
+        With `beyond`, points may lie anywhere on the map (see `lattice`).
         """
         lat, lon = _points(latitude, longitude)
-        within = (lon >= self.west) & (lon <= self.east)
         if beyond:
-            good, what = (np.abs(lat) <= 90) & (np.abs(lon) <= 360), "a point is not a place on the map"
+            good, what = self.are_places(lat, lon), "a point is not a place on the map"
             expected = "latitudes from -90 to 90, longitudes from -360 to 360"
             remedy = "latitude comes first; leave out what has no position"
         else:
-            good, what = within & (lat >= self.south) & (lat <= self.north), "a point is outside the box"
+            good = (lon >= self.west) & (lon <= self.east) & (lat >= self.south) & (lat <= self.north)
+            what = "a point is outside the box"
             expected = f"latitude {self.south} to {self.north}, longitude {self.west} to {self.east}"
             remedy = (
                 "latitude comes first; for a true value use a larger box, or deliberately leave that person out; a "
@@ -76,9 +78,30 @@ class Box:
             where = f"Grid.locate, position {position}"
             got = f"latitude {lat.ravel()[position]}, longitude {lon.ravel()[position]}"
             raise DomainError(what, where=where, got=got, expected=expected, remedy=remedy)
+        return self.lattice(lat, lon, columns, rows)
+
+    @staticmethod
+    def are_places(latitude: Floats, longitude: Floats) -> NDArray[np.bool_]:
+        """Return which points are somewhere on the map; longitudes may go once around it."""
+        return (np.abs(latitude) <= MAX_LATITUDE) & (np.abs(longitude) <= MAX_LONGITUDE)
+
+    def lattice(self, latitude: Floats, longitude: Floats, columns: int, rows: int) -> tuple[Positions, Positions]:
+        """Return column and row of places, on the infinite lattice that continues the box's cells on all sides.
+
+        A cell holds its southern and its western side, and the last row and column hold their outer side, too.
+        Longitudes more than half the globe from the box's middle are counted from the other side, so that noise across
+        the 180th meridian stays on its side.
+        """
         middle = (self.west + self.east) / 2
-        lon = np.where(within, lon, middle + np.remainder(lon - middle + 180, 360) - 180)  # inside, no digit changes
-        return _steps(lon, self.west, self.east, columns), _steps(lat, self.south, self.north, rows)
+        around = np.abs(longitude - middle) > HALF_GLOBE
+        if around.any():  # elsewhere no digit changes
+            moved = middle + np.remainder(longitude - middle + HALF_GLOBE, 2 * HALF_GLOBE) - HALF_GLOBE
+            longitude = np.where(around, moved, longitude)
+        across, along = self.east - self.west, self.north - self.south
+        return (
+            on_last_side(np.floor((longitude - self.west) / across * columns), longitude <= self.east, columns),
+            on_last_side(np.floor((latitude - self.south) / along * rows), latitude <= self.north, rows),
+        )
 
 
 def _points(latitude: object, longitude: object) -> tuple[Floats, Floats]:
@@ -97,11 +120,10 @@ def _points(latitude: object, longitude: object) -> tuple[Floats, Floats]:
     return lat, lon
 
 
-def _steps(degrees: Floats, first: float, last: float, count: int) -> Positions:
-    """Return the cell of each point, of `count` between two sides; the last one includes its outer side."""
-    lattice = np.clip(np.floor((degrees - first) / (last - first) * count), -MAX_STEPS, MAX_STEPS)
-    steps: Positions = lattice.astype(np.int64)
-    return np.where(degrees <= last, np.minimum(steps, count - 1), np.maximum(steps, count))
+def on_last_side(lattice: Floats, before_end: NDArray[np.bool_], count: int) -> Positions:
+    """Return steps along one side of a lattice as whole numbers; the last of `count` cells includes its outer side."""
+    steps: Positions = np.clip(lattice, -MAX_STEPS, MAX_STEPS).astype(np.int64)
+    return np.where(before_end, np.minimum(steps, count - 1), np.maximum(steps, count))
 
 
 def nearest(kept: Positions, points: Positions, sides: tuple[float, float]) -> Positions:

@@ -10,13 +10,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.client import MAX_LENGTH, MIN_LENGTH
 from hubbub.core import validation
 from hubbub.core.arrays import Array, Floats, Positions, as_integer, as_integers, as_real, frozen
 from hubbub.core.errors import DomainError, shorten
 from hubbub.domains.base import Domain, check_size
-from hubbub.domains.geometry import BOX_SIDES, Box, nearest
+from hubbub.domains.geometry import BOX_SIDES, Box, nearest, on_last_side
 
 
 @dataclass(frozen=True)
@@ -256,6 +257,36 @@ class Grid(Domain):
                 "to the nearest kept cell, and leaving it out biases the estimate: outside='nearest'",
             )
         return numbers[()]
+
+    def lattice(self, first: Floats, second: Floats, *, on_map: bool) -> tuple[Positions, Positions, NDArray[np.bool_]]:
+        """Return column and row of points on the infinite lattice, and which points are places at all.
+
+        Parameters
+        ----------
+        first, second
+            Latitude and longitude, or x and y: how far to the east and to the north of the grid's south-western corner
+            a point lies, in the grid's unit.
+        on_map
+            Whether they are latitude and longitude (only for `Grid.over`).
+
+        Returns
+        -------
+        tuple
+            Columns, rows, and what is a place. A cell holds its southern and its western side; the last row and column
+            hold their outer side, too.
+        """
+        if on_map:
+            assert self.box is not None  # noqa: S101  # callers ask `is_on_map`
+            good = self.box.are_places(first, second)
+        else:
+            good = np.isfinite(first) & np.isfinite(second)
+        if not good.all():
+            first, second = np.where(good, first, 0.0), np.where(good, second, 0.0)
+        if on_map and self.box is not None:
+            return *self.box.lattice(first, second, self.columns, self.rows), good
+        across = on_last_side(np.floor(first / self.width), first <= self.columns * self.width, self.columns)
+        along = on_last_side(np.floor(second / self.height), second <= self.rows * self.height, self.rows)
+        return across, along, good
 
     def nearest(self, columns: Positions, rows: Positions) -> Positions:
         """Return the position of the kept cell nearest to each cell of the infinite lattice.

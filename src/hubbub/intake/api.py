@@ -18,7 +18,7 @@ from hubbub.intake.counting.group_counters import GroupCounters
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.scratch_folder import sweep
 from hubbub.intake.counting.user_digests import UserDigests
-from hubbub.intake.group_names import EVERYBODY, check_by
+from hubbub.intake.group_names import EVERYBODY, check_by, study_groups
 from hubbub.intake.in_memory_reading import read
 from hubbub.intake.read_plan import plan_reading, read_rows, refuse_survey
 from hubbub.intake.reading_notes import limit_notes, overlap_notes
@@ -59,6 +59,10 @@ def read_reports(
     weight_column: str | None = None,
     stratum_column: str | None = None,
     cluster_column: str | None = None,
+    lat_column: str | None = None,
+    lon_column: str | None = None,
+    x_column: str | None = None,
+    y_column: str | None = None,
     equal_files: str | None = None,
 ) -> Generator[Progress, None, Reports]:
     """Read reports into memory.
@@ -82,11 +86,19 @@ def read_reports(
     memory
         Memory for sorting users, such as ``"4GB"``; more goes to the disk.
     output_column, user_column, mechanism_column
-        The names of the columns, where they are not ``output``, ``user`` and ``mechanism``.
+        The names of the columns, where they are not ``output``, ``user`` and ``mechanism``. The study's `columns` may
+        say so, too; what is passed here wins.
     weight_column
         The name of the column of survey weights, where it is not ``weight``: how many people each user stands for.
     stratum_column, cluster_column
         The names of the columns that say in which stratum, and in which cluster of users, each user was sampled.
+    lat_column, lon_column
+        The names of the columns of latitudes and longitudes, for outputs that are places on a map grid: each counts for
+        the cell that it lies in, outside the grid for the one that the mechanism remaps it to. Without these names, and
+        without a column of outputs, ``lat`` and ``lon`` and their usual other names are read so.
+    x_column, y_column
+        The same for places given as distances to the east and to the north of the grid's south-western corner, in the
+        grid's unit; ``x`` and ``y`` if there are no outputs.
     equal_files
         What files with exactly the same bytes are: copies (``"skip"``), or reports of different people (``"count"``).
         Without it they are refused.
@@ -110,6 +122,10 @@ def read_reports(
             weight=weight_column,
             stratum=stratum_column,
             cluster=cluster_column,
+            lat=lat_column,
+            lon=lon_column,
+            x=x_column,
+            y=y_column,
         ),
         equal_files=equal_files,
     )
@@ -130,6 +146,10 @@ def scatter_reports(
     output_column: str | None = None,
     user_column: str | None = None,
     mechanism_column: str | None = None,
+    lat_column: str | None = None,
+    lon_column: str | None = None,
+    x_column: str | None = None,
+    y_column: str | None = None,
     equal_files: str | None = None,
 ) -> Generator[Progress, None, ClusterReports]:
     """Let the workers of a Dask cluster read reports, and leave the reports there: `estimate` runs where they are.
@@ -142,7 +162,9 @@ def scatter_reports(
         A Dask client.
     memory
         Memory for sorting users, for each worker.
-    allow_rejects, rejects, output_column, user_column, mechanism_column, equal_files
+    allow_rejects, rejects, output_column, user_column, mechanism_column, lat_column, lon_column, x_column, y_column
+        As in `read_reports`.
+    equal_files
         As in `read_reports`.
 
     Returns
@@ -157,7 +179,9 @@ def scatter_reports(
         allow_rejects=allow_rejects,
         rejects=rejects,
         memory=memory,
-        columns=ColumnNames(output_column, user_column, mechanism_column),
+        columns=ColumnNames(
+            output_column, user_column, mechanism_column, lat=lat_column, lon=lon_column, x=x_column, y=y_column
+        ),
         equal_files=equal_files,
     )
     refuse_survey(plan, "survey weights are not read on a cluster", "read them here, with read_reports")
@@ -177,7 +201,7 @@ def collect(
     memory: str = DEFAULT_MEMORY,
     users_complete: bool = False,
     users_key: str | Path | None = None,
-    by: str | Sequence[str] = (),
+    by: str | Sequence[str] | None = None,
     cluster: str | Client | None = None,
     output_column: str | None = None,
     user_column: str | None = None,
@@ -186,6 +210,10 @@ def collect(
     weight_column: str | None = None,
     stratum_column: str | None = None,
     cluster_column: str | None = None,
+    lat_column: str | None = None,
+    lon_column: str | None = None,
+    x_column: str | None = None,
+    y_column: str | None = None,
     equal_files: str | None = None,
 ) -> Generator[Progress, None, Tally]:
     """Count reports into a tally on disk.
@@ -210,7 +238,8 @@ def collect(
         A file with a secret key, under which a digest of each user is kept.
     by
         The column, or columns, that divide the rows into groups; ``"day"``, ``"week"`` or ``"month"`` is that of the
-        column ``time``, unless there is a column of that name. The tally keeps the groups apart: `estimate`, `check`,
+        column ``time``, unless there is a column of that name. None is the group that the study's `columns` names, if
+        any; ``()`` asks for no groups. The tally keeps the groups apart: `estimate`, `check`,
         `report` and `compare` of the terminal take them with ``--by``, and Python as ``tally.groups(column)``.
     cluster
         A Dask client, or the address of a scheduler, whose workers read the sources.
@@ -221,6 +250,8 @@ def collect(
         The column of times, if it is not ``time``.
     allow_rejects, memory, output_column, user_column, mechanism_column, weight_column, stratum_column, cluster_column
         As in `read_reports`.
+    lat_column, lon_column, x_column, y_column
+        As in `read_reports`.
 
     Returns
     -------
@@ -228,7 +259,7 @@ def collect(
         The tally as it is now on disk.
     """
     study, source = study_and_source(study, source, "collect(study, source, path)")
-    divided_by = check_by(by, "collect(by=)")
+    divided_by = check_by(study_groups(study) if by is None else by, "collect(by=)")
     if cluster is not None:
         _refuse_on_cluster(users_key, divided_by)
     check_writable(study)
@@ -257,6 +288,10 @@ def collect(
                 weight_column,
                 stratum_column,
                 cluster_column,
+                lat=lat_column,
+                lon=lon_column,
+                x=x_column,
+                y=y_column,
             ),
             equal_files=equal_files,
         )

@@ -11,7 +11,7 @@ from hubbub.core.errors import SettingError
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.redaction import redact
 from hubbub.intake.counting.counted_reports import spent_by
-from hubbub.intake.group_names import Group, check_by, group_titles
+from hubbub.intake.group_names import Group, check_by, group_titles, study_groups
 from hubbub.intake.in_memory_reading import read_groups
 from hubbub.intake.joined_input import join_small
 from hubbub.intake.read_plan import ReadOptions, plan_reading
@@ -74,9 +74,11 @@ def read_compared(
 ) -> Generator[Progress, None, dict[str, StudyInput]]:
     """Read what is to be compared: the groups of a column, tallies, sources of one study, or several studies.
 
-    Without `by`, each tally is a group. A study's sources are a group each; where there are several studies, all
-    sources of a study are one group.
+    Without `by`, each tally is a group. A study's sources are a group each, but a single one is divided by the group
+    that the study names; where there are several studies, all sources of a study are one group.
     """
+    if not by and len(inputs) == 2 and inputs[0].endswith(STUDY_ENDING) and command == "compare":
+        by = study_groups(read_study(Path(inputs[0])))
     if by:
         return (yield from read_input_groups.steps(Path(inputs[0]), inputs[1:], by, min_group, **options))
     parts = _compared_parts(inputs, command)

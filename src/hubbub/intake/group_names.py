@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hubbub.core.errors import SettingError, shorten
+from hubbub.intake.study import Study
 
 Group = tuple[str, ...]  # the entries of its rows in the columns to group by
 EVERYBODY: Group = ()  # the one group, where rows are not divided
@@ -42,6 +43,11 @@ def group_titles(groups: Iterable[Group]) -> dict[Group, str]:
     if len(set(titles.values())) == len(titles):
         return titles
     return {group: ", ".join(repr(entry) for entry in group) for group in titles}  # an entry has a comma itself
+
+
+def study_groups(study: Study) -> tuple[str, ...]:
+    """Return the column to group by that the study names, if any, where nobody asks for another."""
+    return (study.columns["group"],) if "group" in study.columns else ()
 
 
 def check_by(by: object, where: str) -> tuple[str, ...]:

@@ -21,11 +21,19 @@ from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import Progress
 from hubbub.core.threads import read_ahead
 from hubbub.intake.counting.external_sort import DEFAULT_MEMORY, check_memory
+from hubbub.intake.counting.place_check import PlaceCheck
 from hubbub.intake.counting.rejects import NO_REJECTS, Allowance, Rejects
-from hubbub.intake.reading_notes import copies_notes, limit_notes, overlap_notes, unused_notes
+from hubbub.intake.reading_notes import copies_notes, limit_notes, overlap_notes, place_notes, unused_notes
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Rows, Source
-from hubbub.intake.sources.column_names import OWN_NAMES, SURVEY_ROLES, ColumnNames, unused_columns, wanted_columns
+from hubbub.intake.sources.column_names import (
+    OWN_NAMES,
+    SURVEY_ROLES,
+    ColumnNames,
+    unused_columns,
+    wanted_columns,
+    with_places,
+)
 from hubbub.intake.sources.file_source import FileSource
 from hubbub.intake.sources.source_lookup import check_equal_files, sources_of, without_copies
 from hubbub.intake.stamps import check_stamp
@@ -114,7 +122,7 @@ def plan_reading(
     allowed = Allowance.of(allow_rejects)
     check_memory(memory)
     check_equal_files(equal_files)
-    everything = sources_of(source, study, columns)
+    everything = sources_of(source, study, columns.with_study(study))
     listed = None if rejects is None else Path(rejects)
     if listed is None and target is not None:
         listed = target.with_name(target.name.removesuffix(ENDING) + ".rejects.csv")
@@ -123,6 +131,9 @@ def plan_reading(
     sources, copies = without_copies(new, equal_files)
     for each in sources:
         check_stamp(each.name, each.stamp(), study)
+    named = [each.columns for each in sources]
+    for each in sources:
+        each.columns = with_places(each, study)
     wanted = [wanted_columns(each, study, by) for each in sources]
     users = "user" in with_roles(sources, wanted, ("user",), "users-in-some")
     survey = with_roles(sources, wanted, [role for role in SURVEY_ROLES if role not in by], "weights-in-some")
@@ -130,6 +141,10 @@ def plan_reading(
     unused = [(each.name, unused_columns(each, names)) for each, names in zip(sources, wanted, strict=True)]
     notes = (
         *copies_notes(copies),
+        *place_notes(
+            ((each.name, each.columns) for each, before in zip(sources, named, strict=True) if each.columns != before),
+            study,
+        ),
         *unused_notes(unused, users=users),
         *overlap_notes([source_name(each) for each in sources], counted_before, users=users),
         *limit_notes(study, users=users),
@@ -192,10 +207,12 @@ def read_rows(
     """
     counted: list[CountedSource] = []
     for place, (source, columns) in enumerate(zip(plan.sources, plan.columns, strict=True)):
-        total = 0
+        total, places = 0, PlaceCheck(plan.study, source)
         for rows in read_ahead(source.rows(columns)):
             try:
-                take(source, source.columns.in_roles(rows))
+                in_roles = source.columns.in_roles(rows)
+                places.look(in_roles)
+                take(source, in_roles)
             except IntakeError as error:
                 raise _with_source(error, source) from None
             total += rows.counted
@@ -203,6 +220,7 @@ def read_rows(
             yield Progress(done, PROGRESS_STEPS, f"{source.name}: {total:,} rows")
         if total == 0:
             raise nothing(source.name)
+        places.finish()
         digest = source.digest() if digests else None
         if isinstance(source, FileSource):
             source.check_unchanged()  # last: the digest must be of what was read

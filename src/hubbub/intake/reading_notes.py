@@ -1,4 +1,4 @@
-"""Notes of a run over sources: columns that were not used, and what could not be checked."""
+"""Notes of a run over sources: columns not used, or found by their usual names, and what could not be checked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from hubbub.intake.sources.column_names import MAX_NAME_LETTERS
+from hubbub.intake.sources.column_names import MAX_NAME_LETTERS, ColumnNames
 from hubbub.intake.study import LIMITS, Study
 
 MAX_COLUMNS_NAMED = 5
@@ -18,10 +18,32 @@ def unused_notes(unused: Iterable[tuple[str, Sequence[str]]], *, users: bool) ->
     for source, columns in unused:
         if columns:
             sources.setdefault(tuple(columns), []).append(source)
+    return [_unused_note(_several(names), columns, users=users) for columns, names in sources.items()]
+
+
+def place_notes(found: Iterable[tuple[str, ColumnNames]], study: Study) -> list[str]:
+    """Return one sentence for all sources whose columns of places nobody named, unless they are `lat` and `lon`."""
+    sources: dict[tuple[str, str, str], list[str]] = {}
+    for source, columns in found:
+        if columns.place is not None:
+            first, second = map(columns.name_of, columns.place)
+            if (first, second) != ("lat", "lon"):
+                sources.setdefault((columns.place[0], first, second), []).append(source)
+    grid = study.domain.grid
+    unit = "" if grid is None else grid.unit
+    meanings = {
+        "lat": "latitude and longitude",
+        "x": f"{unit} to the east and north of the grid's south-western corner",
+    }
     return [
-        _unused_note(names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else ""), columns, users=users)
-        for columns, names in sources.items()
+        f"{_several(listed)}: columns {_shortened(first)} and {_shortened(second)} are read as each row's place, in "
+        f"{meanings[role]}; if that is right, name them in the study's [columns]"
+        for (role, first, second), listed in sources.items()
     ]
+
+
+def _several(names: Sequence[str]) -> str:
+    return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
 def _unused_note(source: str, columns: Sequence[str], *, users: bool) -> str:

@@ -16,13 +16,13 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from hubbub import mechanisms
-from hubbub.client import EPSILON_LIMITS, FORMAT_VERSION, MECHANISM_NAME
+from hubbub.client import EPSILON_LIMITS, FORMAT_VERSION, MECHANISM_NAME, STUDY_COLUMNS
 from hubbub.core.arrays import as_real
 from hubbub.core.errors import HubbubError, IntakeError, StudyError, restated, shorten
 from hubbub.core.serialization import Portable, ReadOnly
@@ -31,6 +31,7 @@ from hubbub.mechanisms import Mechanism
 from hubbub.reports.validation import check_mechanism
 
 LIMITS = ("max_reports_per_user", *EPSILON_LIMITS)
+PLACE_ROLES = (("lat", "lon"), ("x", "y"))  # pairs of columns that hold a place
 
 
 def kebab(name: str) -> str:
@@ -60,6 +61,10 @@ class Study(Portable):
         A user with more outputs than this is rejected.
     max_epsilon_per_user, max_epsilon_per_unit
         Limits on what a user spends in total, plain and per unit of distance; spending more gives a warning.
+    columns
+        What the columns of reports are called, by what they hold: ``output``, ``user``, ``mechanism``, ``weight``,
+        ``stratum``, ``cluster``, ``group``, ``time``; ``lat`` and ``lon``, or ``x`` and ``y``. No part of the
+        fingerprint: it does not change what reports mean.
     """
 
     domain: Domain
@@ -68,9 +73,11 @@ class Study(Portable):
     max_reports_per_user: int | None = None
     max_epsilon_per_user: float | None = None
     max_epsilon_per_unit: float | None = None
+    columns: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mechanisms", ReadOnly(self.mechanisms))
+        object.__setattr__(self, "columns", ReadOnly(_columns(self.columns, self.domain, "Study(columns=)")))
         if not self.mechanisms:
             raise StudyError(
                 "the study names no mechanism",
@@ -114,7 +121,7 @@ class Study(Portable):
 
 def parse_study(document: Mapping[str, Any], where: str) -> Study:
     """Check a study's content and build what it describes."""
-    _check_known(document, {"version", "name", *LIMITS, "domain", "mechanisms"}, where)
+    _check_known(document, {"version", "name", *LIMITS, "domain", "mechanisms", "columns"}, where)
     if document.get("version") != FORMAT_VERSION or isinstance(document.get("version"), bool):
         raise StudyError(
             "unsupported version of the study",
@@ -134,6 +141,8 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
         )
     limits = {limit: _limit(document.get(limit), limit, f"{where}, {limit}") for limit in LIMITS}
     domain: Domain = _build(_table(document, "domain", where), DOMAINS, f"{where}, [domain]")
+    columns = _table(document, "columns", where) if "columns" in document else {}
+    _columns(columns, domain, f"{where}, [columns]")
     tables = _table(document, "mechanisms", where)
     if not tables:
         raise StudyError(
@@ -163,7 +172,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
                 remedy="choose a name, and write the mechanism's kind and epsilon under that heading",
             )
         built[label] = _build(fields, MECHANISMS, place, domain)
-    return Study(domain, built, name, **limits)
+    return Study(domain, built, name, **limits, columns=columns)
 
 
 def _limit(limit: object, name: str, where: str) -> Any:
@@ -180,6 +189,65 @@ def _limit(limit: object, name: str, where: str) -> Any:
         expected="a whole number, 1 or more" if is_count else "a positive number",
         remedy="leave it out for no limit",
     )
+
+
+def _columns(columns: object, domain: Domain, where: str) -> Mapping[str, str]:
+    """Return the names of columns by what they hold; refuse those that contradict each other or the domain."""
+    if not isinstance(columns, Mapping):
+        raise StudyError(
+            "columns must say what columns are called",
+            where=where,
+            got=shorten(columns),
+            expected='names by what the columns hold, such as user = "device_id"',
+            remedy="leave them out if the columns are called so themselves",
+        )
+    _check_known(columns, set(STUDY_COLUMNS), where)
+    holds: dict[str, str] = {}
+    for role, name in columns.items():
+        if not isinstance(name, str) or not name:
+            raise StudyError(
+                "a column's name must be a text",
+                where=f"{where}, {role}",
+                got=shorten(name),
+                expected=f'{role} = "the name of a column"',
+                remedy=f"leave it out if the column is called {role}",
+            )
+        other = holds.setdefault(name, role) if role != "group" else role  # a stratum may be the group, too
+        if other != role:
+            raise StudyError(
+                "one column cannot have two meanings",
+                where=f"{where}, {role}",
+                got=f"{shorten(name)} for {other} and {role}",
+                expected="a separate column for each",
+                remedy="name another column",
+            )
+    _check_places(columns, domain, where)
+    return columns
+
+
+def _check_places(columns: Mapping[str, str], domain: Domain, where: str) -> None:
+    """Refuse columns of places that are not complete, are named beside outputs, or that the domain does not have."""
+    pairs = [pair for pair in PLACE_ROLES if set(pair) & set(columns)]
+    for pair in pairs:
+        missing = [role for role in pair if role not in columns]
+        others = ("output", *(role for other in pairs if other != pair for role in other))
+        twice = [role for role in others if role in columns]
+        if missing or twice:
+            raise StudyError(
+                f"a place needs {pair[0]} and {pair[1]}" if missing else "rows give their output twice",
+                where=f"{where}, {pair[0] if pair[0] in columns else pair[1]}",
+                got=f"no {missing[0]}" if missing else f"{twice[0]} beside {pair[0]} and {pair[1]}",
+                expected="a column output, or lat and lon, or x and y",
+                remedy=f"add {missing[0]}" if missing else "keep one of them",
+            )
+        if domain.grid is None or (pair[0] == "lat" and not domain.is_on_map):
+            raise StudyError(
+                "the study has no map" if pair[0] == "lat" else "the study has no grid",
+                where=f"{where}, {pair[0]}",
+                got=shorten(domain, 100),
+                expected="a grid with south, west, north and east" if pair[0] == "lat" else "a grid",
+                remedy="leave both out, or describe the grid that the places lie on in [domain]",
+            )
 
 
 def check_study(study: object, where: str) -> Study:

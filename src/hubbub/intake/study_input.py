@@ -15,7 +15,7 @@ from hubbub.intake.counting.external_sort import DEFAULT_MEMORY
 from hubbub.intake.in_memory_reading import read
 from hubbub.intake.read_plan import ReadOptions, plan_reading, refuse_survey
 from hubbub.intake.reading_notes import limit_notes
-from hubbub.intake.sources.column_names import OWN_NAMES, REPORT_ROLES
+from hubbub.intake.sources.column_names import COORDINATES, OWN_NAMES, REPORT_ROLES
 from hubbub.intake.study_files import read_study
 from hubbub.intake.tallies.double_counting import other_survey
 from hubbub.intake.tallies.tally import ENDING, read_tally
@@ -87,7 +87,7 @@ def refuse_options(options: ReadOptions) -> None:
     is_set = {
         "--allow-rejects": str(options.get("allow_rejects", 0)) != "0",
         "--rejects": options.get("rejects") is not None,
-        **{f"--{role}-column": columns.is_chosen(role) for role in REPORT_ROLES},
+        **{f"--{role}-column": columns.is_chosen(role) for role in (*REPORT_ROLES, *COORDINATES)},
         "--equal-files": options.get("equal_files") is not None,
     }
     for name, was_given in is_set.items():

@@ -75,6 +75,22 @@ class Mechanism(Portable, ABC):
         outputs, labels = as_array(self.outputs), self.domain.labels
         return outputs.shape == labels.shape and bool((outputs == labels).all())
 
+    @property
+    def sends_places(self) -> bool:
+        """Whether an output is a place on a grid, so that reports may come as coordinates."""
+        return self.domain.grid is not None and self.answers_in_domain
+
+    def codes_at(self, columns: Positions, rows: Positions) -> Codes:
+        """Return the encoded outputs that lie in cells of the infinite lattice; -1 where none does.
+
+        Only for mechanisms that send places. Noise that carries an output beyond the grid is the planar mechanisms'
+        business: any other answers with a cell of the grid, or it was not the one that answered.
+        """
+        grid = self.domain.grid
+        assert grid is not None  # noqa: S101  # see `sends_places`
+        inside = (columns >= 0) & (columns < grid.columns) & (rows >= 0) & (rows < grid.rows)
+        return grid.find(np.where(inside, rows * grid.columns + columns, -1))
+
     def privatize(self, values: object, *, rng: Randomness = None) -> Array:
         """Return one output for each value.
 

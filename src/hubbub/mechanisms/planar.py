@@ -173,6 +173,10 @@ class PlanarGeometric(PlanarMechanism):
             return super().draw(positions, source)
         return self.domain.steps[positions] + self._noise(positions.size, source)
 
+    def codes_at(self, columns: Positions, rows: Positions) -> Codes:
+        """Untruncated, the cells of the lattice themselves."""
+        return super().codes_at(columns, rows) if self.truncated else np.stack([columns, rows], axis=1)
+
     def _log_cells(self, columns: int, rows: int) -> Floats:
         width, height = self.domain.sides
         across = lattice.lattice_axis(columns, width, self.epsilon, rows * height)

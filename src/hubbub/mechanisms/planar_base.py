@@ -185,6 +185,15 @@ class PlanarMechanism(InDomainMechanism):
         """Add noise on the infinite lattice, then remap to the nearest cell."""
         return self._remap(self.domain.steps[positions] + self._noise(positions.size, source))
 
+    @property
+    def sends_places(self) -> bool:
+        """Outputs are cells of the lattice, remapped or not."""
+        return True
+
+    def codes_at(self, columns: Positions, rows: Positions) -> Codes:
+        """Return the nearest cell to each cell of the lattice, as noise is remapped."""
+        return self.domain.nearest(columns, rows)
+
     def _remap(self, places: Positions) -> Codes:
         """Return the nearest cell to each column and row."""
         return self.domain.nearest(places[:, 0], places[:, 1])

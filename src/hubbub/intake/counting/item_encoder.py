@@ -78,16 +78,7 @@ class Encoder:
 
     def encode(self, outputs: pa.ChunkedArray, mechanisms: pa.ChunkedArray | None) -> EncodedRows:
         """Return what the rows of two columns say (no column of mechanisms: all are the study's only one)."""
-        if len(self.faults) >= MAX_FAULTS:
-            self._forget_faults()
-        if mechanisms is None:
-            names: Sequence[Any] = [self.labels[0]]
-            which = np.zeros(len(outputs), dtype=np.int64)
-        else:
-            named = entries_of(mechanisms, "mechanism")
-            which, names = named.indices, named.values
-        texts = [name.decode(errors="replace") if isinstance(name, bytes) else name for name in names]
-        numbers = np.array([self.numbers.get(name, -1) for name in texts], dtype=np.int64)
+        which, names, numbers = self.begin(mechanisms, len(outputs))
         rare = self.packed[numbers] & (numbers >= 0)
         if not rare.any():
             return self._common(outputs, which, names, numbers)
@@ -107,6 +98,25 @@ class Encoder:
         common = self._common(outputs.take(others), which[others], names, numbers)
         keys[others] = common.keys
         return EncodedRows(keys, common.items, common.counts, packed, refused)
+
+    def begin(self, mechanisms: pa.ChunkedArray | None, rows: int) -> tuple[Positions, Sequence[Any], Positions]:
+        """Begin a batch: return the place of each row's mechanism among the names that occur, these, and their numbers.
+
+        The number of a name that the study does not have is -1.
+        """
+        if len(self.faults) >= MAX_FAULTS:
+            self._forget_faults()
+        names: Sequence[Any] = [self.labels[0]]
+        which = np.zeros(rows, dtype=np.int64)
+        if mechanisms is not None:
+            named = entries_of(mechanisms, "mechanism")
+            which, names = named.indices, named.values
+        texts = [name.decode(errors="replace") if isinstance(name, bytes) else name for name in names]
+        return which, names, np.array([self.numbers.get(name, -1) for name in texts], dtype=np.int64)
+
+    def unknown(self, name: object) -> int:
+        """Return the (negative) number of the fault of rows with a mechanism that the study does not have."""
+        return self.fault(unknown_mechanism(name, self._study.mechanisms))
 
     def _common(
         self, outputs: pa.ChunkedArray, which: Positions, names: Sequence[Any], numbers: Positions
@@ -134,7 +144,7 @@ class Encoder:
             place = int(kinds[own[0]] // size)
             number = int(numbers[place])
             if number < 0:
-                items[own] = self._fault(unknown_mechanism(names[place], self._study.mechanisms))
+                items[own] = self.unknown(names[place])
                 continue
             known = self._known.setdefault((what.kind, number), {})
             entries = what.take(kinds[own] % size)
@@ -144,7 +154,7 @@ class Encoder:
             items[own] = [known[entry] for entry in entries]
         return items
 
-    def _fault(self, fault: Fault) -> int:
+    def fault(self, fault: Fault) -> int:
         """Return the (negative) number of a fault in a list of items."""
         key = fault.column, fault.code, fault.error.where, fault.error.got
         if key not in self._fault_numbers and len(self.faults) >= MAX_FAULTS:
@@ -166,7 +176,7 @@ class Encoder:
         """Return an item for each new entry of a mechanism, all at once where all are good."""
         mechanism = self.mechanisms[number]
         space = mechanism.output_space
-        items = {entry: self._fault(missing_entry("output")) for entry in entries if is_empty(entry)}
+        items = {entry: self.fault(missing_entry("output")) for entry in entries if is_empty(entry)}
         filled = [entry for entry in entries if not is_empty(entry)]
         codes: dict[object, Array] = {}
         try:
@@ -179,20 +189,21 @@ class Encoder:
                 try:
                     codes[entry] = space.encode([space.read(entry)])[0]
                 except OutputError as error:
-                    items[entry] = self._refuse(number, error)
+                    items[entry] = self.refuse(number, error)
         if codes and not mechanism.full_support:
-            for entry, possible in zip(codes, _possible(mechanism, list(codes.values())), strict=True):
-                if not possible:
-                    items[entry] = self._refuse(number, _impossible(entry))
+            for entry, can_be in zip(codes, are_possible(mechanism, list(codes.values())), strict=True):
+                if not can_be:
+                    items[entry] = self.refuse(number, impossible_output(entry))
         for entry, code in codes.items():
             if entry not in items:
                 self._kinds[number] = np.asarray(code).dtype
                 items[entry] = self.number(number, tuple(np.atleast_1d(code).tolist()))
         return [items[entry] for entry in entries]
 
-    def _refuse(self, number: int, error: HubbubError) -> int:
+    def refuse(self, number: int, error: HubbubError, column: str = "output") -> int:
+        """Return the (negative) number of the fault of an output that a mechanism does not send."""
         where = f"mechanism {self.labels[number]}"
-        return self._fault(Fault("output", restated(error, IntakeError, where=where, code=error.code or "bad-output")))
+        return self.fault(Fault(column, restated(error, IntakeError, where=where, code=error.code or "bad-output")))
 
     def number(self, mechanism: int, code: tuple[int, ...]) -> int:
         """Return the item of a code that is known to be good."""
@@ -230,13 +241,14 @@ def is_empty(entry: object) -> bool:
     return entry is None or entry == "" or (isinstance(entry, float) and entry != entry)
 
 
-def _possible(mechanism: Mechanism, codes: list[Any]) -> NDArray[np.bool_]:
+def are_possible(mechanism: Mechanism, codes: list[Any] | Codes) -> NDArray[np.bool_]:
     """Return which outputs some value of the domain can have produced."""
     channel = mechanism.encoded_channel(np.array(codes))
     return np.asarray(channel.forward(np.full(channel.values, 1.0 / channel.values)) > 0)
 
 
-def _impossible(entry: object) -> HubbubError:
+def impossible_output(entry: object) -> HubbubError:
+    """Return the error for an output that no value can have produced."""
     return refusal(
         "impossible-output",
         "no value can have produced an output",

@@ -8,6 +8,7 @@ rows of each user can be merged to one pattern (user_rows.py). Outputs that rare
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from operator import itemgetter
 
 import numpy as np
@@ -17,6 +18,7 @@ from hubbub.intake.counting.external_sort import Scratch
 from hubbub.intake.counting.item_encoder import Coded, EncodedRows, Encoder
 from hubbub.intake.counting.packed_singles import PackedSingles
 from hubbub.intake.counting.pattern_merging import Patterns
+from hubbub.intake.counting.place_encoder import PlaceEncoder
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.survey_tags import FIRST_TAG, SurveyTags
 from hubbub.intake.counting.user_digests import UserDigests
@@ -73,6 +75,10 @@ class RowCounter:
                 tagged=self.tags is not None,
             )
 
+    @cached_property
+    def _places(self) -> PlaceEncoder:
+        return PlaceEncoder(self.study, self.encoder)
+
     # -- counting ------------------------------------------------------------------------------------
 
     def take(self, source: Source, rows: Rows) -> None:
@@ -85,7 +91,11 @@ class RowCounter:
             self.rejects.add(source, rows.faults)
         if rows.parsed == 0:
             return
-        encoded = self.encoder.encode(rows.columns["output"], rows.columns.get("mechanism"))
+        place, mechanisms = source.columns.place, rows.columns.get("mechanism")
+        if place is None:
+            encoded = self.encoder.encode(rows.columns["output"], mechanisms)
+        else:
+            encoded = self._places.encode({role: rows.columns[role] for role in place}, mechanisms)
         faults = self._faults(rows, encoded)
         if self.users is None:
             self._take_rows(encoded)

@@ -13,11 +13,9 @@ from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.client import NUMBER
 from hubbub.core.arrays import Floats, Positions, plain
-from hubbub.core.arrow import pa, pc
+from hubbub.core.arrow import pa
 from hubbub.core.errors import DomainError, HubbubError, IntakeError, OutputError, ReportsError, SettingError, shorten
 from hubbub.domains import Domain
 from hubbub.intake.counting.item_encoder import is_empty
@@ -25,6 +23,7 @@ from hubbub.intake.reject_causes import Fault, refusal
 from hubbub.intake.sources.base import Source
 from hubbub.intake.sources.column_names import NEAR_NAMES, ROLES, check_columns, column_advice, refuse_near_names
 from hubbub.intake.sources.distinct_entries import check_column, entries_of, one_array
+from hubbub.intake.sources.number_columns import floats_of
 from hubbub.intake.study import Study
 from hubbub.mechanisms.output_spaces import ValueOutputs
 
@@ -215,15 +214,14 @@ class ValueReader:
 
 def read_numbers(column: pa.ChunkedArray, name: str) -> Floats:
     """Return a column of numbers, or of their texts, as floats."""
-    inner = check_column(column, name)  # entries of a dictionary, if any, rarely repeat: they are written out
-    array = one_array(column.cast(inner) if pa.types.is_dictionary(column.type) else column)
-    values, wrong = _floats(array)
-    bad = wrong | np.isnan(values)
+    check_column(column, name)
+    values, wrong = floats_of(column)
+    bad = np.isnan(values)
     if not bad.any():
         return values
     row = int(np.argmax(bad))
-    entry = array[row].as_py()
-    if not wrong[row] or is_empty(entry):
+    entry = column[row].as_py()
+    if wrong is None or not wrong[row]:
         raise BadRowError(row, missing(name))
     raise BadRowError(row, _fault(name, "not-a-number", "not a number", shorten(entry), "a number such as 37.75"))
 
@@ -231,25 +229,6 @@ def read_numbers(column: pa.ChunkedArray, name: str) -> Floats:
 def read_all_numbers(columns: Mapping[str, pa.ChunkedArray]) -> list[Floats]:
     """Return several columns of numbers; the first row at fault in any of them is an error."""
     return read_all(partial(read_numbers, column, name) for name, column in columns.items())
-
-
-def _floats(array: pa.Array) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return numbers (nan where there is none), and which entries are not numbers."""
-    kind, nothing = array.type, np.zeros(len(array), dtype=bool)
-    if pa.types.is_null(kind):
-        return np.full(len(array), np.nan), nothing
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        floats = array.cast(pa.float64(), safe=False)
-        return np.asarray(pc.fill_null(floats, np.nan)).astype(np.float64), nothing
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        try:
-            return np.asarray(pc.fill_null(array.cast(pa.float64()), np.nan)).astype(np.float64), nothing
-        except pa.ArrowInvalid:  # one of them is no number: which?
-            texts = array.to_pylist()
-            wrong = np.array([text is not None and not NUMBER.fullmatch(text) for text in texts], dtype=bool)
-            values = [np.nan if text is None or bad else float(text) for text, bad in zip(texts, wrong, strict=True)]
-            return np.array(values, dtype=np.float64), wrong
-    return np.full(len(array), np.nan), np.asarray(array.is_valid())  # truth values, bytes
 
 
 def _located(locate: Callable[..., Positions], column: str, *numbers: Floats) -> Positions:

@@ -1,7 +1,8 @@
 """The columns of a source: what they are called, and which of them are read.
 
-A column goes by its role (`output`, `user`, ...) unless an option names it. Names are exact; a name that is nearly one
-of ours is refused, because a column read as something else would change what its rows mean.
+A column goes by its role (`output`, `user`, ...) unless an option or the study's table [columns] names it. Names are
+exact; a name that is nearly one of ours is refused, because a column read as something else would change what its rows
+mean. Where there are no outputs, a pair of columns may hold places instead (`with_places`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from hubbub.core.errors import SettingError, shorten
 from hubbub.intake.reject_causes import refusal
-from hubbub.intake.study import Study
+from hubbub.intake.study import PLACE_ROLES, Study
 from hubbub.reports.validation import no_reports
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 SURVEY_ROLES = ("weight", "stratum", "cluster")
 REPORT_ROLES = ("output", "user", "mechanism", "time", *SURVEY_ROLES)  # the roles of columns in reports
-ROLES = (*REPORT_ROLES, "value")
+COORDINATES = tuple(role for pair in PLACE_ROLES for role in pair)  # which stand for an output
+ROLES = (*REPORT_ROLES, *COORDINATES, "value")
+USUAL_NAMES = {"lat": ("lat", "latitude"), "lon": ("lon", "lng", "long", "longitude")}  # in any case
 PERIOD_NAMES = ("day", "week", "month")
 MAX_NAME_LETTERS = 60  # of a column's name in a message
 NEAR_NAMES = {
@@ -57,6 +60,11 @@ class ColumnNames:
     stratum: str | None = None  # read if it is named, as the cluster is
     cluster: str | None = None
     value: str | None = None  # in files of values that are still to be privatized
+    lat: str | None = None  # of an output that is a place, in place of `output`
+    lon: str | None = None
+    x: str | None = None  # to the east of the grid's south-western corner, in its unit
+    y: str | None = None
+    by_study: frozenset[str] = frozenset()  # the roles that the study names, rather than an option
 
     def __post_init__(self) -> None:
         roles: dict[str, str] = {}
@@ -81,6 +89,15 @@ class ColumnNames:
                     expected="a separate column for each",
                     remedy="name another column",
                 )
+        outputs = [roles[0] for roles in (("output",), *PLACE_ROLES) if any(map(self.is_chosen, roles))]
+        if len(outputs) > 1:
+            raise SettingError(
+                "rows give their output twice",
+                where=", ".join(f"--{role}-column" for role in outputs),
+                got=" and ".join(outputs),
+                expected="a column of outputs, or lat and lon, or x and y",
+                remedy="leave one of them out",
+            )
 
     def name_of(self, role: str) -> str:
         """Return what the column of a role is called in the source; any other column keeps its name."""
@@ -94,12 +111,82 @@ class ColumnNames:
         """Whether an option names the column of a role."""
         return getattr(self, role) is not None
 
+    @property
+    def place(self) -> tuple[str, str] | None:
+        """The two roles that hold each row's place; None where a column holds its output."""
+        return next((pair for pair in PLACE_ROLES if any(map(self.is_chosen, pair))), None)
+
+    def with_study(self, study: Study) -> ColumnNames:
+        """Return the names that options and the study choose; an option wins."""
+        chosen = {role for role in ROLES if self.is_chosen(role)}
+        if chosen & {"output", *COORDINATES}:  # the option says where outputs are
+            chosen |= {"output", *COORDINATES}
+        added = {role: name for role, name in study.columns.items() if role in ROLES and role not in chosen}
+        return replace(self, **added, by_study=frozenset(added))
+
     def in_roles(self, rows: Rows) -> Rows:
         """Return rows with their columns named by their roles."""
         return replace(rows, columns={self.role_of(name) or name: column for name, column in rows.columns.items()})
 
 
 OWN_NAMES = ColumnNames()
+
+
+def with_places(source: Source, study: Study) -> ColumnNames:
+    """Return the names of a source's columns, completed by those that hold places if none holds outputs.
+
+    Columns `lat` and `lon` are found by their usual other names, too: latitude, lng, LON, ...
+    """
+    names, columns = source.header(), source.columns
+    grid = study.domain.grid
+    if columns.place is None and (columns.is_chosen("output") or "output" in names or grid is None):
+        return columns
+    if grid is None or not any(mechanism.sends_places for mechanism in study.mechanisms.values()):
+        if columns.place is None:
+            return columns
+        role = next(role for role in columns.place if columns.is_chosen(role))
+        raise SettingError(
+            "the outputs of this study are not places",
+            where=f"--{role}-column",
+            got=shorten(columns.name_of(role)),
+            expected="a grid, and a mechanism that answers with places on it",
+            remedy="name the column of outputs: --output-column NAME",
+        )
+    pairs = PLACE_ROLES if grid.box is not None else PLACE_ROLES[::-1]  # without a box, x and y come first
+    for pair in pairs if columns.place is None else (columns.place,):
+        found = {role: _column_of(source, names, role) for role in pair}
+        known = [role for role, name in found.items() if name is not None]
+        if columns.place is None and (not known or (len(known) == 1 and known[0] in ("x", "y"))):
+            continue  # a single x may be anything; a single latitude lacks its longitude
+        if pair == ("lat", "lon") and grid.box is None:
+            raise refusal(
+                "no-column",
+                "the study's grid has no place on the map",
+                where=source.name,
+                got=f"columns {shorten(names)}, and a grid in {grid.unit}",
+                expected=f"a column output, or x and y in {grid.unit} from the grid's south-western corner",
+                remedy="give the study's grid south, west, north and east to read latitudes and longitudes",
+            )
+        first, second = (found[role] or role for role in pair)
+        return replace(columns, lat=first, lon=second) if pair[0] == "lat" else replace(columns, x=first, y=second)
+    return columns
+
+
+def _column_of(source: Source, names: Sequence[str], role: str) -> str | None:
+    """Return the column of a coordinate: the one that is named, or called so, or usually called so; None if none is."""
+    if source.columns.is_chosen(role) or role in names:
+        return source.columns.name_of(role)
+    usual = [name for name in names if name.strip().lower() in USUAL_NAMES.get(role, ())]
+    if len(usual) > 1:
+        raise refusal(
+            "repeated-column",
+            f"several columns may hold the {USUAL_NAMES[role][-1]}",
+            where=source.name,
+            got=f"columns {shorten(usual)}",
+            expected=f"one column {role}",
+            remedy=f"name the right one with --{role}-column NAME",
+        )
+    return usual[0] if usual else None
 
 
 def wanted_columns(source: Source, study: Study, by: Sequence[str] = ()) -> list[str]:
@@ -119,10 +206,11 @@ def wanted_columns(source: Source, study: Study, by: Sequence[str] = ()) -> list
                 expected=f"groups by a column that is not called {group}",
                 remedy="rename the column",
             )
-    chosen = [name for role in REPORT_ROLES if columns.is_chosen(role) for name in (role, columns.name_of(role))]
+    chosen_roles = [role for role in (*REPORT_ROLES, *COORDINATES) if columns.is_chosen(role)]
+    chosen = [name for role in chosen_roles for name in (role, columns.name_of(role))]
     others = [name for name in names if name not in (*chosen, *by)]
     refuse_near_names(source, others, {near: role for near, role in NEAR_NAMES.items() if not columns.is_chosen(role)})
-    wanted = [columns.name_of("output")]
+    wanted = [columns.name_of(role) for role in columns.place or ("output",)]
     mechanism, user = columns.name_of("mechanism"), columns.name_of("user")
     if mechanism in names or columns.is_chosen("mechanism"):
         wanted.append(mechanism)
@@ -143,7 +231,7 @@ def wanted_columns(source: Source, study: Study, by: Sequence[str] = ()) -> list
     wanted += [columns.name_of(role) for role in SURVEY_ROLES if columns.is_chosen(role)]
     wanted = list(dict.fromkeys(wanted))
     by_period = any(is_period(group, names) for group in by)
-    if columns.is_chosen("time") and not by_period:
+    if columns.is_chosen("time") and "time" not in columns.by_study and not by_period:
         raise SettingError(
             "times are not used",
             where="--time-column",
@@ -188,6 +276,8 @@ def column_advice(source: Source, name: str) -> tuple[str, str]:
     """Return what is expected of a missing column, and how to add or name it."""
     expected, remedy = source.expected_column.format(name), source.column_remedy.format(name)
     role = source.columns.role_of(name)
+    if role in source.columns.by_study:
+        return expected, f"the study's [columns] names it: correct {role} there, or pass --{role}-column NAME"
     if role == name and not source.columns.is_chosen(role):
         remedy += f"; or name your column with --{role}-column NAME"
     return expected, remedy
@@ -199,7 +289,7 @@ def refuse_near_names(source: Source, names: list[str], near_names: Mapping[str,
         role = near_names.get(_letters(name))
         if role is not None and name != role and role not in names:
             remedy = f"rename it {role} if it holds that"
-            if role in ROLES:
+            if role not in COORDINATES:  # of values to privatize, which have no such option
                 shown = name if len(name) <= MAX_NAME_LETTERS else "NAME"
                 remedy = f"if it holds that, name it with --{role}-column {shown}"
             raise refusal(

@@ -110,6 +110,8 @@ class CsvSource(FileSource):
             layout = find_records(text, ord(self._delimiter), last=last, blank=is_single_column)
             if layout is not None and layout.end:
                 table = self._parse(text, layout, wanted)
+                if table is None and any(map(self._is_coordinate, wanted)):  # one of them may be no number
+                    table = self._parse(text, layout, wanted, coordinates_as_texts=True)
                 if table is not None and table.num_rows == layout.records:
                     places = None if layout.starts is None else window.line + layout.starts
                     columns = dict(zip(wanted, table.columns, strict=True))
@@ -126,21 +128,29 @@ class CsvSource(FileSource):
                 return rows, length, lines, 2 * max(size, SLOW_BYTES)
             size *= 2
 
-    def _parse(self, text: bytes, layout: Layout, wanted: Sequence[str]) -> pa.Table | None:
-        """Return the wanted columns as texts; None if Arrow finds something wrong."""
+    def _is_coordinate(self, name: str) -> bool:
+        return self.columns.role_of(name) in (self.columns.place or ())
+
+    def _parse(
+        self, text: bytes, layout: Layout, wanted: Sequence[str], *, coordinates_as_texts: bool = False
+    ) -> pa.Table | None:
+        """Return the wanted columns as texts, coordinates as floats; None if Arrow finds something wrong."""
         import pyarrow as pa
+        import pyarrow.compute as pc
         from pyarrow import csv
 
-        # Columns go by their numbers, because unwanted names may repeat. All are read as texts, so that 007 and 1e3
-        # reach the checks as they were written.
+        # Columns go by their numbers, because unwanted names may repeat. All but coordinates are read as texts, so that
+        # 007 and 1e3 reach the checks as they were written.
         names = self._head.names
         dictionary = pa.dictionary(pa.int32(), pa.string())
         types_by_role = {"output": pa.string() if self._packed else dictionary, "user": pa.string()}
         numbers = {name: str(names.index(name)) for name in wanted}
         types = {number: types_by_role.get(self.columns.role_of(name), dictionary) for name, number in numbers.items()}
+        coordinate = pa.string() if coordinates_as_texts else pa.float64()  # which rarely repeat
+        types |= {number: coordinate for name, number in numbers.items() if self._is_coordinate(name)}
         numbered = [str(place) for place in range(len(names))]
         try:
-            return csv.read_csv(
+            table = csv.read_csv(
                 pa.BufferReader(pa.py_buffer(text).slice(0, layout.end)),
                 csv.ReadOptions(column_names=numbered, block_size=2 * text_files.MAX_LINE_BYTES),
                 csv.ParseOptions(
@@ -149,11 +159,16 @@ class CsvSource(FileSource):
                     ignore_empty_lines=len(names) > 1,
                 ),
                 csv.ConvertOptions(
-                    column_types=types, include_columns=list(numbers.values()), strings_can_be_null=False
+                    column_types=types,
+                    include_columns=list(numbers.values()),
+                    null_values=[""],  # of coordinates
+                    strings_can_be_null=False,
                 ),
             )
         except pa.ArrowInvalid:
             return None
+        floats = [column for column in table.columns if pa.types.is_floating(column.type)]
+        return table if all(pc.all(pc.is_finite(column)).as_py() is not False for column in floats) else None  # "nan"
 
     def _parse_slowly(self, buffer: bytes, line: int, wanted: Sequence[str], *, last: bool) -> tuple[Rows, int, int]:
         """Parse some records one by one; an incomplete one at the end is left, unless it is the end of the text."""

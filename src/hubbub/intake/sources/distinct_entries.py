@@ -14,6 +14,7 @@ from hubbub.intake.reject_causes import refusal
 if TYPE_CHECKING:
     import pyarrow as pa
 
+PLURALS = {"lat": "latitudes", "lon": "longitudes", "x": "coordinates", "y": "coordinates"}  # of what columns hold
 MAX_INTEGER_RANGE = 1 << 22  # up to this range, the whole numbers of a batch need no dictionary
 
 
@@ -132,13 +133,19 @@ def check_column(column: pa.ChunkedArray, name: str) -> pa.DataType:
     nested = pa.types.is_nested(kind)
     raise refusal(
         "nested-column" if nested else "wrong-type",
-        "the column contains lists or tables" if nested else f"a column of this type cannot hold {name}s",
+        "the column contains lists or tables"
+        if nested
+        else f"a column of this type cannot hold {PLURALS.get(name, f'{name}s')}",
         where=f"column {name}",
         got=str(kind),
         expected="the name of a mechanism in every row"
         if name == "mechanism"
+        else "one number in every row"
+        if name in PLURALS
         else "one number, text or packed row of bits in every row",
         remedy="write outputs as text: a label, column:row, seed:bucket, or a string of 0 and 1"
         if name == "output"
+        else "write decimal numbers"
+        if name in PLURALS
         else "convert the column to text",
     )

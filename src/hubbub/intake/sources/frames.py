@@ -65,7 +65,8 @@ class FrameSource(Source):
         import pyarrow as pa
 
         digest = hashlib.sha256()
-        header, columns = self.header(), [self.columns.name_of(role) for role in ("mechanism", "output", "user")]
+        outputs = self.columns.place or ("output",)
+        header, columns = self.header(), [self.columns.name_of(role) for role in ("mechanism", *outputs, "user")]
         for rows in self.rows([name for name in columns if name in header]):
             roles = [self.columns.role_of(name) for name in rows.columns]
             arrays = [one_array(column) for column in rows.columns.values()]

@@ -20,7 +20,7 @@ from hubbub.core.errors import IntakeError, restated, shorten
 from hubbub.intake.reject_causes import Fault, row_fault
 from hubbub.intake.sources import text_files
 from hubbub.intake.sources.base import Rows
-from hubbub.intake.sources.column_names import REPORT_ROLES
+from hubbub.intake.sources.column_names import COORDINATES, REPORT_ROLES
 from hubbub.intake.sources.file_source import FileSource
 from hubbub.intake.sources.text_files import long_line_fault, read_pieces, undecodable_fault
 
@@ -200,10 +200,12 @@ def _fault(code: str, what: str, got: str, expected: str, column: str = "") -> F
 
 
 def _column(entries: list[Any], name: str) -> Any:
-    """Return entries as an array: of numbers if all are whole numbers, of texts otherwise."""
+    """Return entries as an array: of numbers if all are whole numbers or coordinates, of texts otherwise."""
     import pyarrow as pa
 
     filled = [entry for entry in entries if entry is not None]
+    if name in COORDINATES and all(isinstance(entry, float) for entry in filled):
+        return pa.array(entries, pa.float64())
     if name != "mechanism" and all(type(entry) is int and -(2**63) <= entry < 2**63 for entry in filled):
         return pa.array(entries, pa.int64())
     return pa.array([_text(entry, name) for entry in entries], pa.string())
