@@ -201,7 +201,7 @@ class Grid(Domain):
         return f"{self.labels[position]}: column {column}, row {row}"
 
     def area_title(self, positions: Positions) -> str:
-        """Return how many cells these are, and the latitudes and longitudes, or columns and rows, that they lie within."""
+        """Return how many cells these are, and within which latitudes and longitudes, or columns and rows."""
         columns, rows = self.steps[positions].T
         (west, east), (south, north) = ((int(steps.min()), int(steps.max())) for steps in (columns, rows))
         texts = self.place_texts

@@ -10,7 +10,7 @@ import numpy as np
 from hubbub.domains.geometry import Box
 
 MAX_DECIMALS = 12  # of degrees: a tenth of a micrometre
-ROUNDING_MARGIN = 0.9  # part of a cell's side that a unit of the last digit may take: a rounded centre stays in its cell
+ROUNDING_MARGIN = 0.9  # of a cell's side, for one unit of the last digit: a rounded centre stays in its cell
 
 
 def decimals_for(side: float) -> int:

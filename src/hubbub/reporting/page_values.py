@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,15 @@ from hubbub.resolution import Resolution, is_mostly_unknown, suggestion
 DEFAULT_TITLE = "What the crowd said"
 DEFAULT_LEVEL = 0.95
 GOOD, WARNING, BAD, UNKNOWN = "good", "warning", "bad", "unknown"
+VALUES_VIEW, CERTAINTY_VIEW, PARTS_VIEW = "values", "certainty", "parts"
 HOPELESS_SHARE = 0.1  # fewer values than this are known not to be empty: the page opens with parts that are told
+
+
+class View(NamedTuple):
+    """One of the ways in which the chart shows the estimate."""
+
+    name: str  # VALUES_VIEW, CERTAINTY_VIEW or PARTS_VIEW
+    label: str
 
 
 @dataclass(frozen=True)
@@ -135,6 +144,23 @@ class Page(Portable):
         """Whether parts are shown first: single values are hopeless, and at least two parts are told."""
         hopeless = self.single_told < HOPELESS_SHARE * len(self.domain)
         return hopeless and self.resolution is not None and len(self.resolution.told) > 1
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The views of the chart: of a map also how sure its shares are; parts where there are any."""
+        is_map = self.domain.chart == "map"
+        views = [View(VALUES_VIEW, "Estimate" if is_map else "Single values")]
+        if is_map and not np.isnan(self.low).all():
+            views.append(View(CERTAINTY_VIEW, "How sure"))
+        if self.resolution is not None and self.has_parts:
+            told = f"{self.resolution.words.part.capitalize()}s that can be told apart"
+            views.append(View(PARTS_VIEW, "What the reports resolve" if is_map else told))
+        return tuple(views)
+
+    @property
+    def first_view(self) -> View:
+        """The view that the page opens with."""
+        return self.views[-1 if self.opens_with_parts else 0]
 
     def largest_first(self) -> list[int]:
         """Return the positions of all values, those with the largest shares first."""

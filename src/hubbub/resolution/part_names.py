@@ -26,4 +26,3 @@ def part_title(domain: Domain, positions: Positions, *, told: bool) -> str:
     if domain.chart == "map":
         return before + (domain.title(int(positions[0])) if positions.size == 1 else domain.area_title(positions))
     return before + name_values(domain, positions.tolist())
-
