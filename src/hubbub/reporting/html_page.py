@@ -77,6 +77,8 @@ def render_page(page: Page) -> str:
         descriptions={view.name: DESCRIPTIONS[view.name](page) for view in page.views},
         intervals=_which_intervals(page),
         interval_text=_interval_text,
+        region_intervals=_region_intervals(page),
+        value_word="cell" if page.domain.chart == "map" else "value",
         largest=page.largest_first()[:MAX_LISTED_VALUES],
     )
 
@@ -100,6 +102,13 @@ def _which_intervals(page: Page) -> str:
     """Return which intervals there are: "with 95% intervals"."""
     if np.isnan(page.low).all():
         return "without intervals for single values"
+    return f"with {whole_percent(page.level)} intervals"
+
+
+def _region_intervals(page: Page) -> str:
+    """Return which intervals the regions have."""
+    if page.regions is None or np.isnan(page.regions.low).all():
+        return "without intervals"
     return f"with {whole_percent(page.level)} intervals"
 
 

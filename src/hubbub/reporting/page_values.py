@@ -15,6 +15,7 @@ from hubbub.domains import Domain
 from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.set_intervals import SetShares
 from hubbub.rendering import Fact
+from hubbub.reporting.map_regions import MapRegions
 from hubbub.resolution import Resolution, is_mostly_unknown, suggestion
 
 DEFAULT_TITLE = "What the crowd said"
@@ -71,6 +72,8 @@ class Page(Portable):
     notes: tuple[str, ...] = ()  # rejected rows, intervals that were left out, ...
     texts: Mapping[str, str] = field(default_factory=dict)  # files offered for download: name to content (GeoJSON)
     resolution: Resolution | None = None  # the parts that the reports tell apart; None: not computed
+    regions: MapRegions | None = None  # districts that readers know; None: none were given
+    header: tuple[str, ...] = ()  # beside the number of people: what the page is about, in a few words each
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong to the values of the domain: numbers would stand beside the wrong names."""
@@ -101,6 +104,14 @@ class Page(Portable):
                     expected="finite numbers; only bounds may be unknown (NaN)",
                     remedy="leave out intervals that could not be computed: give Bounds instead of SetShares",
                 )
+        if self.regions is not None and len(self.regions.of_cell) != values:
+            raise HubbubError(
+                "regions do not say for each value of the page's domain where it is",
+                where="Page(regions=)",
+                got=f"the regions of {len(self.regions.of_cell):,} cells",
+                expected=f"those of {values:,}: {self.domain.describe()}",
+                remedy="make the regions for the grid of the page",
+            )
         if self.resolution is not None:
             positions = np.concatenate([part.positions for part in self.resolution.parts])
             if not np.array_equal(np.sort(positions), np.arange(values)):

@@ -7,9 +7,9 @@ const marginOf = (place) => {
 const classOf = (place) => (hasInterval(place) ? data.margins.bounds.filter((bound) => marginOf(place) <= bound).length : null);
 const marginText = (place) => {
   const margin = marginOf(place);
-  return margin > 10 ? "more than 10 times its share" : `${percent(margin)} of its share`;
+  return margin > 10 ? "more than 10 times its share" : margin > 1 ? `${margin.toFixed(1)} times its share` : `${percent(margin)} of its share`;
 };
-const shortText = (text) => text.replace("up to ", "").replace("over ", "> ");
+const shortText = (text) => text.replace("up to ", "").replace("over ", ">");
 
 function describeCertainty(place) {
   const [name, share] = describeValue(place);

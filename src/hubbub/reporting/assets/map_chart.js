@@ -46,7 +46,7 @@ const map = {
   dressed(cells, at = marked < 0 ? [] : [marked], over = []) {
     const picked = selected.size ? [veil(), ...border(selected, (_, other) => selected.has(other), PICKED_BORDER)] : [];
     return {
-      traces: [...cells, ...outlineTraces(), ...over, ...picked, pointer(at.map(centreX), at.map(centreY))],
+      traces: [...cells, ...outlineTraces(over.length > 0), ...over, ...picked, pointer(at.map(centreX), at.map(centreY))],
       layout: map.frame(1, {shown: zoomedMap ?? wholeMap, named: true}),
     };
   },

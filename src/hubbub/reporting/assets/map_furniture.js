@@ -35,14 +35,17 @@ function furniture({x: [west, east]}) {
   };
 }
 
-function outlineTraces() {
+// White on black can be seen on every colour; where parts have such borders, regions have thin dotted ones.
+function outlineTraces(isQuiet) {
   const x = [], y = [];
   for (const ring of outlines.flat()) {
     x.push(...ring.x, null);
     y.push(...ring.y, null);
   }
   const stroke = (line) => ({type: "scatter", mode: "lines", hoverinfo: "skip", x, y, line, ...KEEP_OPACITY});
-  return outlines.length ? [stroke({color: "rgba(0, 0, 0, 0.6)", width: 3}), stroke({color: "#ffffff", width: 1.2})] : [];
+  if (!outlines.length) return [];
+  return isQuiet ? [stroke({color: "rgba(0, 0, 0, 0.75)", width: 1.2, dash: "dot"})]
+    : [stroke({color: "rgba(0, 0, 0, 0.6)", width: 3}), stroke({color: "#ffffff", width: 1.2})];
 }
 
 const areaOf = ({x, y}) => Math.abs(x.reduce((total, _, corner) => {
