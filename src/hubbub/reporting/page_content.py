@@ -90,11 +90,12 @@ def make_page(
         raise _not_with_an_estimate("level", level, "intervals need the reports")
     checked_level = DEFAULT_LEVEL if level is None else validation.level(level, WHERE)
     reports, shown = source.reports, source.estimate
+    about = shown or reports
+    if regions is not None and about is not None:
+        check_regions(regions, about.domain)  # before anything takes long
     if shown is None:
         assert reports is not None  # noqa: S101  # a page has one or the other
         shown = yield from estimate_reports.steps(reports, method or "auto")
-    if regions is not None:
-        check_regions(regions, shown.domain)  # before anything takes long
     trust, noisy = _Trust(), NoisyShares(None, f"There are no reports to compare with. {FROM_ESTIMATE_ALONE}")
     if reports is not None:
         trust = yield from _check_trust(reports, shown, checked_level, quick)

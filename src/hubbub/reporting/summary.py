@@ -58,7 +58,8 @@ def _map_summary(page: Page) -> str:
     if ties > 1:
         return f"{text} The {ties:,} busiest cells have about {largest} each."
     title = page.domain.title(first)
-    busiest = f"at {one_line(title, MAX_PLACE_LETTERS)}" if page.domain.is_on_map else quoted(title)
+    preposition = "in" if page.regions is not None and page.regions.of_cell[first] >= 0 else "at"
+    busiest = f"{preposition} {one_line(title, MAX_PLACE_LETTERS)}" if page.domain.is_on_map else quoted(title)
     return f"{text} The busiest cell is {busiest} with about {largest}{_interval(page, first)}."
 
 
