@@ -63,7 +63,7 @@ def show_hovered_bar(visit: Visit) -> None:
 
 def show_selected_box(visit: Visit) -> None:
     """Show a box around the centre of the city, and the share inside it."""
-    visit.tab.get_by_label("Single cells").check()
+    visit.tab.get_by_label("Estimate", exact=True).check()
     visit.drag((0.52, 0.08), (0.7, 0.3), (0.9, 0.45))
     visit.says("#picked", "these")
     visit.tab.mouse.move(2, 2)

@@ -75,5 +75,14 @@ def quoted(label: object) -> str:
     >>> quoted("a  b"), quoted(7)
     ("'a b'", "'7'")
     """
+    return f"'{one_line(label)}'"
+
+
+def one_line(label: object, most: int = MAX_LABEL_LETTERS) -> str:
+    """Return a label on one line, cut where it is longer than `most` letters.
+
+    >>> one_line("a  b"), one_line("abcdef", 4)
+    ('a b', 'abc…')
+    """
     text = " ".join(str(label).split())
-    return f"'{text if len(text) <= MAX_LABEL_LETTERS else text[: MAX_LABEL_LETTERS - 1] + '…'}'"
+    return text if len(text) <= most else text[: most - 1] + "…"

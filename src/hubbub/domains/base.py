@@ -82,6 +82,10 @@ class Domain(Portable, ABC):
         """Return the value at `position` as tables and charts show it."""
         return str(self.labels[position])
 
+    def area_title(self, positions: Positions) -> str:
+        """Return several cells of a map in a few words: how many they are, and where."""
+        return plural(positions.size, "value")
+
     def index(self, values: object) -> Positions:
         """Return the positions of values.
 

@@ -16,8 +16,10 @@ from hubbub.client import MAX_LENGTH, MIN_LENGTH
 from hubbub.core import validation
 from hubbub.core.arrays import Array, Floats, Positions, as_integer, as_integers, as_real, frozen
 from hubbub.core.errors import DomainError, shorten
+from hubbub.core.text import plural
 from hubbub.domains.base import Domain, check_size
 from hubbub.domains.geometry import BOX_SIDES, Box, nearest, on_last_side
+from hubbub.domains.place_text import PlaceTexts, range_text
 
 
 @dataclass(frozen=True)
@@ -177,10 +179,38 @@ class Grid(Domain):
         centres: Floats = self.steps * np.array(self.sides)
         return centres
 
+    @cached_property
+    def place_texts(self) -> PlaceTexts | None:
+        """Latitudes and longitudes in words, of the middles of rows and columns and of their edges; None off the map.
+
+        They have as many decimals as it takes to tell a cell from its neighbours, so that a title lies in its cell.
+        """
+        return None if self.box is None else PlaceTexts.of(self.box, self.columns, self.rows)
+
     def title(self, position: int) -> str:
-        """Return the cell's number, column and row."""
-        column, row = self.steps[position]
+        """Return the place of the cell's middle on the map; of grids without one, the cell's number, column and row.
+
+        Examples
+        --------
+        >>> city = Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16)
+        >>> city.title(155), Grid(24, 16).title(155)
+        ('37.752° N, 122.450° W', '155: column 11, row 6')
+        """
+        column, row = self.steps[position].tolist()
+        if self.place_texts is not None:
+            return f"{self.place_texts.latitudes[row]}, {self.place_texts.longitudes[column]}"
         return f"{self.labels[position]}: column {column}, row {row}"
+
+    def area_title(self, positions: Positions) -> str:
+        """Return how many cells these are, and within which latitudes and longitudes, or columns and rows."""
+        columns, rows = self.steps[positions].T
+        (west, east), (south, north) = ((int(steps.min()), int(steps.max())) for steps in (columns, rows))
+        texts = self.place_texts
+        if texts is None:
+            return f"{plural(positions.size, 'cell')}: {_span('column', west, east)}, {_span('row', south, north)}"
+        latitudes = range_text(texts.latitude_edges[south], texts.latitude_edges[north + 1])
+        longitudes = range_text(texts.longitude_edges[west], texts.longitude_edges[east + 1])
+        return f"{plural(positions.size, 'cell')} within {latitudes}, {longitudes}"
 
     def cell(self, column: int, row: int) -> int:
         """Return the number of the cell `column` steps east and `row` steps north of cell 0.
@@ -360,6 +390,10 @@ class Grid(Domain):
         """Return one line for messages."""
         kept = "" if self.cells is None else f", one of the {len(self.cells)} that are kept"
         return f"a cell number from 0 to {self.columns * self.rows - 1}{kept}"
+
+
+def _span(name: str, first: int, last: int) -> str:
+    return f"{name} {first}" if first == last else f"{name}s {first} to {last}"
 
 
 def _sides(cell: object) -> tuple[float, float]:

@@ -66,6 +66,10 @@ class Subset(Domain):
         """Return the title in `whole`."""
         return self.whole.title(self.kept[position])
 
+    def area_title(self, positions: Positions) -> str:
+        """Return the title of the area in `whole`."""
+        return self.whole.area_title(self.positions[positions])
+
     def find(self, values: object) -> Positions:
         """Return positions, -1 for what is not in the domain."""
         inside = self.whole.find(values)

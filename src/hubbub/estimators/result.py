@@ -219,7 +219,7 @@ class Estimate(Portable):
             columns[name] = column
         return geojson(self.domain, columns)
 
-    def plot(self, axes: Axes | None = None, *, truth: object = None) -> Axes:
+    def plot(self, axes: Axes | None = None, *, truth: object = None, view: str = "estimate") -> Axes:
         """Draw the distribution as a map, a line or bars, depending on the domain, with intervals once there are any.
 
         Bars have whiskers. Cells of a map are the fainter the less is known about their shares; a figure of its own
@@ -231,19 +231,21 @@ class Estimate(Portable):
             Where to draw; left out, a new figure is made.
         truth : array of float, optional
             The true distribution, in the order of ``domain.labels``, to draw beside the estimate.
+        view : {"estimate", "certainty"}, default "estimate"
+            On a map, "certainty" shows how sure the shares are: half the width of each interval relative to its share.
 
         Returns
         -------
         matplotlib.axes.Axes
         """
-        picture = self.picture(truth)
+        picture = self.picture(truth, view)
         if axes is not None:
             return picture.on_axes(axes)
         import matplotlib.pyplot as plt
 
         return picture.on_figure(plt.figure(figsize=picture.inches, layout="constrained"))
 
-    def picture(self, truth: object = None) -> EstimatePlot:
+    def picture(self, truth: object = None, view: str = "estimate") -> EstimatePlot:
         """Return what `plot` draws."""
         true = None
         if truth is not None:
@@ -251,7 +253,7 @@ class Estimate(Portable):
         title = f"{self.method}: {self.users:,} users"
         known = self.intervals
         ends = None if known is None else (known.low, known.high, known.level)
-        return EstimatePlot(self.domain, self.probabilities, title, intervals=ends, truth=true)
+        return EstimatePlot(self.domain, self.probabilities, title, intervals=ends, truth=true, view=view)
 
 
 def finite(number: float) -> float | None:

@@ -89,5 +89,7 @@ def _weighted_sum(domain: Domain, of: Mapping[object, object]) -> Statistic:
 def name_values(domain: Domain, positions: list[int]) -> str:
     """Return the values as a list for a sentence: a few by name, then how many more."""
     shown = [domain.title(position) for position in positions[:MAX_NAMED_VALUES]]
+    if domain.is_on_map and len(positions) > 1:
+        shown = [f"({place})" for place in shown]  # they have commas of their own
     hidden = len(positions) - len(shown)
     return f"{', '.join(shown)} and {hidden:,} more" if hidden else listed(shown)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Floats, Positions
 from hubbub.domains import Domain, Grid
-from hubbub.rendering.palette import BLUE, VERMILLION
+from hubbub.rendering.map_axes import label_map
+from hubbub.rendering.margins import MARGIN_TEXTS, UNKNOWN_MARGIN
+from hubbub.rendering.palette import BLUE, GREY, PALE, RAMP, VERMILLION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,10 +118,37 @@ def _draw_map(
         interpolation="nearest",
         alpha=None if opacity is None else np.nan_to_num(on_grid(opacity)),
     )
-    axes.set_xlabel(f"east ({grid.unit})")
-    axes.set_ylabel(f"north ({grid.unit})")
+    label_map(grid, axes)
     if top is None and axes.figure is not None:
         axes.figure.colorbar(image, ax=axes, label=label, shrink=0.8)
+
+
+def draw_margins(domain: Domain, classes: Positions, axes: Axes) -> None:
+    """Draw a map of how sure the shares are, by the classes of `margins`; cells without an interval are hatched."""
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    grid = domain.grid
+    assert grid is not None  # noqa: S101  # only maps have this view
+    cells = np.full(grid.columns * grid.rows, np.nan)
+    cells[domain.labels.astype(np.int64)] = classes
+    sheet, count = cells.reshape(grid.rows, grid.columns), len(MARGIN_TEXTS)
+    colours = ListedColormap([RAMP[round(step * (len(RAMP) - 1) / (count - 1))] for step in range(count)])
+    norm = BoundaryNorm(np.arange(count + 1) - 0.5, count)
+    edges = np.arange(grid.columns + 1) * grid.width, np.arange(grid.rows + 1) * grid.height
+    unknown = np.ma.masked_where(sheet != UNKNOWN_MARGIN, sheet)
+    axes.pcolor(*edges, unknown, cmap=ListedColormap([PALE]), hatch="//", edgecolor=GREY, linewidth=0)
+    image = axes.imshow(
+        np.ma.masked_where(~(sheet >= 0), sheet),
+        origin="lower",
+        extent=(0.0, edges[0][-1], 0.0, edges[1][-1]),
+        cmap=colours,
+        norm=norm,
+        interpolation="nearest",
+    )
+    label_map(grid, axes)
+    if axes.figure is not None:
+        bar = axes.figure.colorbar(image, ax=axes, label="margin, relative to the share", shrink=0.8)
+        bar.set_ticks(np.arange(count).tolist(), labels=MARGIN_TEXTS)
 
 
 def picture_bytes(figure: Figure, suffix: str, **options: Any) -> bytes:

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hubbub.core.arrays import Floats
-from hubbub.core.errors import SettingError
+from hubbub.core.errors import SettingError, shorten
 from hubbub.core.text import whole_percent
 from hubbub.domains import Domain
-from hubbub.rendering.distribution_plot import draw_distribution, draw_marks, draw_whiskers
+from hubbub.rendering.distribution_plot import draw_distribution, draw_margins, draw_marks, draw_whiskers
+from hubbub.rendering.margins import margin_classes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+VIEWS = ("estimate", "certainty")
 MIN_OPACITY = 0.45  # of a cell whose interval is wider than twice its share
 PANEL_INCHES = (5.0, 4.0)  # width and height
 PICTURE_INCHES = (8.0, 5.0)
@@ -36,13 +38,15 @@ class EstimatePlot:
         *,
         intervals: tuple[Floats, Floats, float] | None = None,
         truth: Floats | None = None,
+        view: str = "estimate",
     ) -> None:
+        self._view = _checked_view(view, domain, intervals is not None)
         self._domain, self._shares, self._title = domain, shares, title
         self._intervals, self._truth = intervals, truth
 
     @property
     def _panels(self) -> int:
-        if self._domain.chart != "map":
+        if self._domain.chart != "map" or self._view == "certainty":
             return 1
         return 1 + (self._intervals is not None) + (self._truth is not None)
 
@@ -53,6 +57,8 @@ class EstimatePlot:
 
     def on_axes(self, axes: Axes) -> Axes:
         """Draw everything on one pair of axes."""
+        if self._view == "certainty":
+            return self._draw_certainty(axes)
         if self._domain.chart == "map" and self._truth is not None:
             raise SettingError(
                 "a map has no room for the truth",
@@ -66,6 +72,8 @@ class EstimatePlot:
 
     def on_figure(self, figure: Figure) -> Axes:
         """Draw on an empty figure; return the axes of the estimate."""
+        if self._view == "certainty":
+            return self._draw_certainty(figure.subplots())
         every: list[Axes] = list(figure.subplots(1, self._panels, squeeze=False)[0])
         self._draw_shares(every[0])
         if self._domain.chart != "map":
@@ -81,6 +89,16 @@ class EstimatePlot:
             draw_distribution(self._domain, self._truth, axes)
             axes.set_title("truth")
         return every[0]
+
+    def _draw_certainty(self, axes: Axes) -> Axes:
+        """Draw how sure the shares are."""
+        assert self._intervals is not None  # noqa: S101  # `_checked_view` asks for them
+        low, high, level = self._intervals
+        draw_margins(self._domain, margin_classes(self._shares, low, high), axes)
+        axes.set_title(
+            f"how sure: half of each {whole_percent(level)} interval, relative to its share", fontsize="medium"
+        )
+        return axes
 
     def _draw_shares(self, axes: Axes) -> None:
         domain, is_map = self._domain, self._domain.chart == "map"
@@ -103,3 +121,32 @@ class EstimatePlot:
             draw_marks(domain, self._truth, axes, "truth")
         if self._intervals is not None or self._truth is not None:
             axes.legend()
+
+
+def _checked_view(view: object, domain: Domain, has_intervals: bool) -> str:
+    """Return the view; refuse one that cannot be drawn from an estimate, or not yet."""
+    if view not in VIEWS:
+        raise SettingError(
+            "no such view of an estimate",
+            where="plot(view=)",
+            got=shorten(view),
+            expected=" or ".join(map(repr, VIEWS)),
+            remedy="leave view out; what the reports resolve is drawn by hubbub.resolve(reports).plot()",
+        )
+    if view == "certainty" and domain.chart != "map":
+        raise SettingError(
+            "only maps have a view of how sure they are",
+            where="plot(view=)",
+            got=shorten(view),
+            expected="an estimate over a grid",
+            remedy="leave view out: other charts have whiskers once there are intervals",
+        )
+    if view == "certainty" and not has_intervals:
+        raise SettingError(
+            "there are no intervals yet",
+            where="plot(view=)",
+            got=shorten(view),
+            expected="intervals of the estimate",
+            remedy="call hubbub.band(reports) or hubbub.check(reports) first, then estimate.plot(view='certainty')",
+        )
+    return str(view)

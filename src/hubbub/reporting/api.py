@@ -13,6 +13,7 @@ from hubbub.exporting.result_files import check_output_path
 from hubbub.reporting.groups_content import ReportableGroups, make_groups_page
 from hubbub.reporting.groups_html import write_groups_page
 from hubbub.reporting.html_page import write_page
+from hubbub.reporting.map_regions import NamedRegions
 from hubbub.reporting.page_content import Reportable, make_page
 
 PAGE_SUFFIXES = (".html", ".htm")
@@ -30,6 +31,7 @@ def report(
     quick: bool = False,
     against: str | None = None,
     min_group: int | None = None,
+    regions: NamedRegions | None = None,
 ) -> Generator[Any, None, Path]:
     """Write one page that shows what the crowd said and how far to trust it.
 
@@ -61,6 +63,9 @@ def report(
         With groups: the one that all others are compared with. By default each is compared with all others together.
     min_group : int, optional
         With groups: those with fewer users are joined to one called others.
+    regions : Regions, optional
+        Districts of a map, from `hubbub.regions`: the map has their outlines, places are called by their names, and a
+        table has the share of each with its interval. Not with groups.
 
     Returns
     -------
@@ -75,7 +80,9 @@ def report(
     page_path = check_path(path, "report(path)")
     check_output_path(page_path)
     if isinstance(given, Mapping):
-        _refuse("groups have the estimates that they are compared by", method=method, estimate=estimate)
+        _refuse(
+            "groups have the estimates that they are compared by", method=method, estimate=estimate, regions=regions
+        )
         groups_page = yield from make_groups_page.steps(
             given,
             level=level,
@@ -87,7 +94,9 @@ def report(
         write_groups_page(groups_page, page_path)
         return page_path
     _refuse("there are no groups", against=against, min_group=min_group)
-    page = yield from make_page.steps(given, method=method, level=level, title=title, estimate=estimate, quick=quick)
+    page = yield from make_page.steps(
+        given, method=method, level=level, title=title, estimate=estimate, quick=quick, regions=regions
+    )
     write_page(page, page_path)
     return page_path
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -12,8 +12,18 @@ import numpy as np
 
 from hubbub.core.files import write_file
 from hubbub.core.text import percent, plural, whole_percent
+from hubbub.rendering.margins import MARGIN_TEXTS, margin_classes
 from hubbub.reporting.html_templates import content_policy, read_asset, render
-from hubbub.reporting.page_values import BAD, GOOD, UNKNOWN, WARNING, Page
+from hubbub.reporting.page_values import (
+    BAD,
+    CERTAINTY_VIEW,
+    GOOD,
+    PARTS_VIEW,
+    UNKNOWN,
+    VALUES_VIEW,
+    WARNING,
+    Page,
+)
 from hubbub.reporting.script_data import script_data
 from hubbub.reporting.visible_text import visible
 
@@ -27,9 +37,10 @@ REMEDY_WHILE_WRITTEN = "wait for it to end, or write this report under another n
 
 # One idea each, in the order in which they build on each other.
 SCRIPTS = (
-    *("dom_elements", "numbers", "page_values", "selection", "resolved_parts", "set_intervals"),
+    *("dom_elements", "numbers", "page_values", "map_places", "selection", "resolved_parts", "set_intervals"),
     *("tooltip", "theme", "verdict_cards"),
-    *("chart_style", "bar_chart", "line_chart", "map_chart", "parts_chart", "estimate_chart", "keyboard_navigation"),
+    *("chart_style", "bar_chart", "line_chart", "map_furniture", "map_cells", "map_chart", "certainty_map"),
+    *("parts_chart", "estimate_chart", "map_pointer", "keyboard_navigation"),
     *("selection_readout", "value_table", "noisy_comparison", "downloads", "start"),
 )
 
@@ -63,10 +74,11 @@ def render_page(page: Page) -> str:
         scripts=scripts,
         data=script_data(page),
         tone_words=TONE_WORDS,
-        chart_description=_chart_description(page),
-        parts_description=_parts_description(page),
+        descriptions={view.name: DESCRIPTIONS[view.name](page) for view in page.views},
         intervals=_which_intervals(page),
         interval_text=_interval_text,
+        region_intervals=_region_intervals(page),
+        value_word="cell" if page.domain.chart == "map" else "value",
         largest=page.largest_first()[:MAX_LISTED_VALUES],
     )
 
@@ -93,12 +105,30 @@ def _which_intervals(page: Page) -> str:
     return f"with {whole_percent(page.level)} intervals"
 
 
+def _region_intervals(page: Page) -> str:
+    """Return which intervals the regions have."""
+    if page.regions is None or np.isnan(page.regions.low).all():
+        return "without intervals"
+    return f"with {whole_percent(page.level)} intervals"
+
+
 def _chart_description(page: Page) -> str:
     """Return the chart of single values in words, for readers who do not see it."""
     titles = [(page.domain.title(position), float(page.estimate[position])) for position in page.largest_first()[:3]]
     return (
         f"{CHARTS[page.domain.chart]} of the estimated shares of {len(page.domain):,} values. "
         f"Largest: {_shares(titles)}. All values are in the table below."
+    )
+
+
+def _certainty_description(page: Page) -> str:
+    """Return the map of how sure the shares are in words: how many cells are known how well."""
+    classes = margin_classes(page.estimate, page.shown_low, page.shown_high)
+    counts = np.bincount(classes[classes >= 0], minlength=len(MARGIN_TEXTS)).tolist()
+    said = [f"{text}: {plural(count, 'cell')}" for text, count in zip(MARGIN_TEXTS, counts, strict=True)]
+    return (
+        f"Map of the margins of {len(page.domain):,} cells, half the width of each interval in percent of the share. "
+        f"{'; '.join(reversed(said))}. All intervals are in the table below."
     )
 
 
@@ -120,3 +150,10 @@ def _shares(titles: Sequence[tuple[str, float]]) -> str:
         f"{title if len(title) <= MAX_TITLE_LETTERS else title[: MAX_TITLE_LETTERS - 1] + '…'}: {percent(share)}"
         for title, share in shown
     )
+
+
+DESCRIPTIONS: dict[str, Callable[[Page], str]] = {
+    VALUES_VIEW: _chart_description,
+    CERTAINTY_VIEW: _certainty_description,
+    PARTS_VIEW: _parts_description,
+}

@@ -13,6 +13,7 @@ from hubbub.core.arrays import Floats
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.redaction import redact
+from hubbub.domains import Domain, NamedPlaces
 from hubbub.estimators import Estimate
 from hubbub.estimators import estimate as estimate_reports
 from hubbub.intake import Tally
@@ -24,6 +25,7 @@ from hubbub.intervals.result import extend
 from hubbub.intervals.set_intervals import NoSetShares, SetShares, set_shares
 from hubbub.rendering import geojson
 from hubbub.reporting.computation_facts import computation_facts
+from hubbub.reporting.map_regions import NamedRegions, check_regions, map_regions
 from hubbub.reporting.noisy_shares import NoisyShares, noisy_shares
 from hubbub.reporting.page_input import WHERE, page_input
 from hubbub.reporting.page_values import DEFAULT_LEVEL, DEFAULT_TITLE, Bounds, Page, Verdict
@@ -31,7 +33,7 @@ from hubbub.reporting.summary import summary_of
 from hubbub.reporting.value_intervals import ValueBounds, value_bounds
 from hubbub.reporting.verdicts import PRIVACY_QUESTION, privacy_verdict, unchecked_verdicts, verdicts_of
 from hubbub.reports import Reports
-from hubbub.resolution import MAX_RESOLVED_VALUES, Resolution, resolve
+from hubbub.resolution import MAX_RESOLVED_VALUES, Resolution, renamed, resolve
 from hubbub.trust_check import Check, affordable, check
 
 Reportable = Reports | Estimate | Tally | StudyInput
@@ -72,6 +74,7 @@ def make_page(
     title: str | None = None,
     estimate: Estimate | None = None,
     quick: bool = False,
+    regions: NamedRegions | None = None,
 ) -> Generator[Any, None, Page]:
     """Return the content of the page that `report` writes.
 
@@ -87,6 +90,9 @@ def make_page(
         raise _not_with_an_estimate("level", level, "intervals need the reports")
     checked_level = DEFAULT_LEVEL if level is None else validation.level(level, WHERE)
     reports, shown = source.reports, source.estimate
+    about = shown or reports
+    if regions is not None and about is not None:
+        check_regions(regions, about.domain)  # before anything takes long
     if shown is None:
         assert reports is not None  # noqa: S101  # a page has one or the other
         shown = yield from estimate_reports.steps(reports, method or "auto")
@@ -95,6 +101,13 @@ def make_page(
         trust = yield from _check_trust(reports, shown, checked_level, quick)
         yield Progress(0, 1, "noisy shares")
         noisy = noisy_shares(reports)
+    domain, on_map = shown.domain, None
+    if regions is not None:
+        yield Progress(0, 1, "shares of regions")
+        on_map = map_regions(regions, shown.domain, shown, reports, checked_level)
+        domain = NamedPlaces.of(shown.domain, on_map.cell_names)
+        if trust.resolution is not None:
+            trust = trust._replace(resolution=renamed(trust.resolution, domain))
     low, high, interval_notes = _intervals(shown, trust, checked_level, quick)
     downloads, download_notes = _downloads(shown, *extend(low, high, shown.probabilities))
     summary = source.summary
@@ -102,7 +115,7 @@ def make_page(
     page = Page(
         title=redact(title or name or DEFAULT_TITLE),  # everybody can read it
         summary="",
-        domain=shown.domain,
+        domain=domain,
         users=shown.users,
         method=shown.method,
         level=checked_level,
@@ -112,11 +125,12 @@ def make_page(
         noisy=noisy.shares,
         noisy_note=noisy.note,
         sets=_sets(len(shown.domain), trust),
-        verdicts=_verdicts(summary, trust),
+        verdicts=_verdicts(summary, trust, domain),
         facts=computation_facts(summary, shown, trust.band, trust.linear, checked_level),
         notes=(*rejected, *interval_notes, *download_notes),
         texts=downloads,
         resolution=trust.resolution,
+        regions=on_map,
     )
     contradiction = "" if trust.check is None else trust.check.contradiction
     return replace(page, summary=f"{contradiction} {summary_of(page, trust.linear, trust.median)}".strip())
@@ -189,9 +203,9 @@ def _sets(size: int, trust: _Trust) -> SetShares | Bounds:
     return Bounds(unknown, unknown, reason) if band is None else Bounds(band.low, band.high, reason)
 
 
-def _verdicts(summary: Summary | None, trust: _Trust) -> tuple[Verdict, ...]:
+def _verdicts(summary: Summary | None, trust: _Trust, domain: Domain) -> tuple[Verdict, ...]:
     if trust.check is not None:
-        verdicts = verdicts_of(trust.check)
+        verdicts = verdicts_of(trust.check, domain)
     else:
         verdicts = unchecked_verdicts(REMEDY_ESTIMATE_ALONE if summary is None else REMEDY_QUICK)
     if summary is None or not summary.spent:

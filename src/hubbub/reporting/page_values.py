@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,12 +15,21 @@ from hubbub.domains import Domain
 from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.set_intervals import SetShares
 from hubbub.rendering import Fact
+from hubbub.reporting.map_regions import MapRegions
 from hubbub.resolution import Resolution, is_mostly_unknown, suggestion
 
 DEFAULT_TITLE = "What the crowd said"
 DEFAULT_LEVEL = 0.95
 GOOD, WARNING, BAD, UNKNOWN = "good", "warning", "bad", "unknown"
+VALUES_VIEW, CERTAINTY_VIEW, PARTS_VIEW = "values", "certainty", "parts"
 HOPELESS_SHARE = 0.1  # fewer values than this are known not to be empty: the page opens with parts that are told
+
+
+class View(NamedTuple):
+    """One of the ways in which the chart shows the estimate."""
+
+    name: str  # VALUES_VIEW, CERTAINTY_VIEW or PARTS_VIEW
+    label: str
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,8 @@ class Page(Portable):
     notes: tuple[str, ...] = ()  # rejected rows, intervals that were left out, ...
     texts: Mapping[str, str] = field(default_factory=dict)  # files offered for download: name to content (GeoJSON)
     resolution: Resolution | None = None  # the parts that the reports tell apart; None: not computed
+    regions: MapRegions | None = None  # districts that readers know; None: none were given
+    header: tuple[str, ...] = ()  # beside the number of people: what the page is about, in a few words each
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong to the values of the domain: numbers would stand beside the wrong names."""
@@ -92,6 +104,14 @@ class Page(Portable):
                     expected="finite numbers; only bounds may be unknown (NaN)",
                     remedy="leave out intervals that could not be computed: give Bounds instead of SetShares",
                 )
+        if self.regions is not None and len(self.regions.of_cell) != values:
+            raise HubbubError(
+                "regions do not say for each value of the page's domain where it is",
+                where="Page(regions=)",
+                got=f"the regions of {len(self.regions.of_cell):,} cells",
+                expected=f"those of {values:,}: {self.domain.describe()}",
+                remedy="make the regions for the grid of the page",
+            )
         if self.resolution is not None:
             positions = np.concatenate([part.positions for part in self.resolution.parts])
             if not np.array_equal(np.sort(positions), np.arange(values)):
@@ -135,6 +155,23 @@ class Page(Portable):
         """Whether parts are shown first: single values are hopeless, and at least two parts are told."""
         hopeless = self.single_told < HOPELESS_SHARE * len(self.domain)
         return hopeless and self.resolution is not None and len(self.resolution.told) > 1
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The views of the chart: of a map also how sure its shares are; parts where there are any."""
+        is_map = self.domain.chart == "map"
+        views = [View(VALUES_VIEW, "Estimate" if is_map else "Single values")]
+        if is_map and not np.isnan(self.low).all():
+            views.append(View(CERTAINTY_VIEW, "How sure"))
+        if self.resolution is not None and self.has_parts:
+            told = f"{self.resolution.words.part.capitalize()}s that can be told apart"
+            views.append(View(PARTS_VIEW, "What the reports resolve" if is_map else told))
+        return tuple(views)
+
+    @property
+    def first_view(self) -> View:
+        """The view that the page opens with."""
+        return self.views[-1 if self.opens_with_parts else 0]
 
     def largest_first(self) -> list[int]:
         """Return the positions of all values, those with the largest shares first."""

@@ -8,20 +8,25 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from hubbub.core.arrays import Array, Floats
-from hubbub.domains import Domain
+from hubbub.domains import Domain, Grid
 from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.set_intervals import SetShares
+from hubbub.rendering.margins import MARGIN_BOUNDS, MARGIN_TEXTS
+from hubbub.rendering.palette import RAMP
+from hubbub.reporting.map_regions import MapRegions
 from hubbub.reporting.packed_arrays import base64_text, packed_floats
 from hubbub.reporting.packed_covariance import PackedCovariance, pack
 from hubbub.reporting.page_values import Bounds, Page
 from hubbub.reporting.visible_text import file_name, visible
 from hubbub.resolution import Resolution
 
+MAX_OUTLINE_DECIMALS = 12
 MIN_COMPRESSED_LETTERS = 10_000  # a shorter file is sent as it is
 
 # Everything that could end the block of data, begin a comment, or be taken for the end of a line.
@@ -45,6 +50,9 @@ def script_data(page: Page) -> str:
         "sets": packed_sets(page.sets, page.low, page.high),
         "reason": visible(page.sets.reason) if isinstance(page.sets, Bounds) else "",
         "parts": _packed_parts(page.resolution) if page.resolution is not None and page.has_parts else None,
+        "regions": None if page.regions is None else _packed_regions(page.regions, page.domain),
+        "ramp": RAMP,
+        "margins": {"bounds": MARGIN_BOUNDS, "texts": MARGIN_TEXTS},
         "files": [_file(name, text) for name, text in page.texts.items()],
     }
     return json.dumps(content, allow_nan=False, separators=(",", ":")).translate(_UNSAFE)
@@ -77,7 +85,7 @@ def _values(domain: Domain) -> dict[str, Any]:
     if domain.grid is not None:
         grid = domain.grid
         shape = {"columns": grid.columns, "rows": grid.rows, "width": grid.width, "height": grid.height}
-        return {**values, **_packed_numbers(domain.labels), **shape, "unit": visible(grid.unit)}
+        return {**values, **_packed_numbers(domain.labels), **shape, "unit": visible(grid.unit), **_place_texts(grid)}
     if domain.places is not None:
         values |= _packed_numbers(domain.labels)
         if domain.intervals is not None:
@@ -90,6 +98,32 @@ def _values(domain: Domain) -> dict[str, Any]:
     shown = {position: visible(label) for position, label in enumerate(labels) if visible(label) != label}
     wholes = [position for position, label in enumerate(domain.labels) if not isinstance(label, str)]
     return {**values, "labels": labels, "shown": shown, "wholes": wholes}
+
+
+def _place_texts(grid: Grid) -> dict[str, Any]:
+    """Return the box of a grid on the map, and the latitudes of its rows and longitudes of its columns in words."""
+    if grid.box is None or grid.place_texts is None:
+        return {}
+    texts = grid.place_texts
+    shown = {"latitudes": texts.latitudes, "longitudes": texts.longitudes, "decimals": texts.decimals}
+    return {"box": asdict(grid.box), **shown}
+
+
+def _packed_regions(regions: MapRegions, domain: Domain) -> dict[str, Any]:
+    """Return names and outlines of regions, and for each value the number of its region.
+
+    Corners have two decimals more than it takes to tell cells apart: a hundredth of a cell.
+    """
+    texts = None if domain.grid is None else domain.grid.place_texts
+    decimals = MAX_OUTLINE_DECIMALS if texts is None else min(MAX_OUTLINE_DECIMALS, texts.decimals + 2)
+    return {
+        "names": [visible(name) for name in regions.names],
+        "of": base64_text(np.array(regions.of_cell, dtype="<i4")),
+        "outlines": [
+            [[(round(x, decimals), round(y, decimals)) for x, y in ring] for ring in rings]
+            for rings in regions.outlines
+        ],
+    }
 
 
 def _file(name: str, text: str) -> dict[str, str]:

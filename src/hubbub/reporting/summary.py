@@ -7,12 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from hubbub.core.arrays import Floats, plain
-from hubbub.core.text import percent, plural, quoted, whole_percent
+from hubbub.core.text import one_line, percent, plural, quoted, whole_percent
 from hubbub.domains import Domain
 from hubbub.intervals import Quantile
 from hubbub.intervals.set_intervals import SetShares, normal_quantile
 from hubbub.reporting.page_values import Page
 
+MAX_PLACE_LETTERS = 100  # of a region's name and a place on the map
 MAX_TIE_DIFFERENCE = 1e-6  # between two shares, relative to the larger, that counts as a tie
 
 
@@ -56,7 +57,9 @@ def _map_summary(page: Page) -> str:
     ties = _ties(page)
     if ties > 1:
         return f"{text} The {ties:,} busiest cells have about {largest} each."
-    busiest = quoted(page.domain.title(first))
+    title = page.domain.title(first)
+    preposition = "in" if page.regions is not None and page.regions.of_cell[first] >= 0 else "at"
+    busiest = f"{preposition} {one_line(title, MAX_PLACE_LETTERS)}" if page.domain.is_on_map else quoted(title)
     return f"{text} The busiest cell is {busiest} with about {largest}{_interval(page, first)}."
 
 

@@ -40,15 +40,18 @@ def unchecked_verdicts(remedy: str) -> tuple[Verdict, ...]:
     return tuple(Verdict(question, "Not checked", remedy) for question in questions)
 
 
-def verdicts_of(check: Check) -> tuple[Verdict, ...]:
-    """Return the verdicts of a check, in the order in which people ask; that nothing fits comes first."""
+def verdicts_of(check: Check, domain: Domain) -> tuple[Verdict, ...]:
+    """Return the verdicts of a check, in the order in which people ask; that nothing fits comes first.
+
+    Values are called as `domain`, which has those of the check, calls them.
+    """
     fit = () if check.fit is None else (_fit_verdict(check.fit),)
     return (
         *(fit if check.contradiction else ()),
         _uniqueness_verdict(check.identification),
         *(() if check.contradiction else fit),
-        _fakes_verdict(check.shift, check.band.domain),
-        _precision_verdict(check.band),
+        _fakes_verdict(check.shift, domain),
+        _precision_verdict(check.band, domain),
     )
 
 
@@ -94,7 +97,7 @@ def _fakes_verdict(shift: Shift, domain: Domain) -> Verdict:
     return Verdict(FAKES_QUESTION, f"By {points:.1f} points", text, tone)
 
 
-def _precision_verdict(band: Band) -> Verdict:
+def _precision_verdict(band: Band, domain: Domain) -> Verdict:
     """Return how wide the interval of the largest share is."""
     known = np.flatnonzero(~np.isnan(band.low))
     if known.size == 0:
@@ -108,7 +111,7 @@ def _precision_verdict(band: Band) -> Verdict:
         _tone(margin, MAX_PRECISE_MARGIN, MAX_ROUGH_MARGIN),
     )
     text = (
-        f"The largest share, {quoted(band.domain.title(largest))}, is estimated at {percent(share)}; with "
+        f"The largest share, {quoted(domain.title(largest))}, is estimated at {percent(share)}; with "
         f"{whole_percent(band.level)} confidence the true share is between {percent(low)} and {percent(high)}. "
         f"Half of the {known.size:,} intervals extend no more than {100 * float(np.median(margins)):.2g} points to "
         f"either side, the widest {100 * float(margins.max()):.2g}."

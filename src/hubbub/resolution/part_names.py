@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hubbub.core.arrays import Positions
-from hubbub.core.text import plural
 from hubbub.domains import Domain
 from hubbub.intervals.linear_statistic import name_values
 
@@ -24,13 +23,6 @@ def part_title(domain: Domain, positions: Positions, *, told: bool) -> str:
     if domain.chart == "line":
         first, last = domain.title(int(positions[0])), domain.title(int(positions[-1]))
         return before + (first if positions.size == 1 else f"{first} to {last}")
-    if domain.chart == "map" and domain.steps is not None:
-        column, row = domain.steps[positions].T
-        places = f"{_span('column', column)}, {_span('row', row)}"
-        return f"{before}{plural(positions.size, 'cell')}: {places}"
+    if domain.chart == "map":
+        return before + (domain.title(int(positions[0])) if positions.size == 1 else domain.area_title(positions))
     return before + name_values(domain, positions.tolist())
-
-
-def _span(name: str, steps: Positions) -> str:
-    first, last = int(steps.min()), int(steps.max())
-    return f"{name} {first}" if first == last else f"{name}s {first} to {last}"

@@ -8,6 +8,7 @@ import numpy as np
 
 from hubbub.core.arrays import Floats
 from hubbub.domains import Domain, Grid
+from hubbub.rendering.map_axes import label_map
 from hubbub.rendering.palette import BLUE, GREY, INK, PALE, VERMILLION
 
 if TYPE_CHECKING:
@@ -79,8 +80,7 @@ def _draw_areas(resolution: Resolution, grid: Grid, axes: Axes) -> None:
         density.reshape(shape), origin="lower", extent=extent, cmap="cividis", norm=norm, interpolation="nearest"
     )
     _outline(part_of.reshape(shape), grid, axes)
-    axes.set_xlabel(f"east ({grid.unit})")
-    axes.set_ylabel(f"north ({grid.unit})")
+    label_map(grid, axes)
     if resolution.told and axes.figure is not None:
         axes.figure.colorbar(image, ax=axes, label="probability for each cell (grey: rest)", shrink=0.8)
 

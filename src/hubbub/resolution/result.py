@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -211,6 +211,12 @@ def make_part(domain: Domain, positions: Positions, estimate: float, low: float,
     """Return a part with its values and its title."""
     title = part_title(domain, positions, told=told)
     return Part(positions, domain.labels[positions], estimate, low, high, told, title)
+
+
+def renamed(resolution: Resolution, domain: Domain) -> Resolution:
+    """Return the same parts of the same values, named as another domain with these values names them."""
+    parts = [replace(part, title=part_title(domain, part.positions, told=part.told)) for part in resolution.parts]
+    return replace(resolution, domain=domain, parts=tuple(parts))
 
 
 def suggestion(resolution: Resolution, lows: Floats) -> str:

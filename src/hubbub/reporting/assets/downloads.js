@@ -35,15 +35,32 @@ async function unpacked({text, deflated}) {
   return new Response(stream).text();
 }
 
-async function chartImage() {
-  const {width: across, height: down} = chart.getBoundingClientRect();
-  const address = await Plotly.toImage(chart, {format: "png", width: Math.round(across), height: Math.round(down), scale: 2});
+const TITLE_PIXELS = 54; // above the chart in a picture
+const MAX_TITLE_LETTERS = {narrow: 38, wide: 90};
+
+// A picture of one view, as large as the chart on the page, with what it is about above it.
+async function viewImage(name, said) {
+  const {traces, layout: frame} = drawers[name].draw();
+  const most = MAX_TITLE_LETTERS[narrow() ? "narrow" : "wide"];
+  const about = [said, `${plural(data.users, "user")}`, ...(estimate.some((_, place) => hasInterval(place)) ? [`intervals ${atLevel}`] : [])];
+  const height = frame.height + TITLE_PIXELS, width = frame.width ?? Math.round(chart.clientWidth);
+  const titled = {
+    ...frame, width, height, margin: {...frame.margin, t: frame.margin.t + TITLE_PIXELS},
+    title: {
+      text: `<b>${plain(cut(byId("title").textContent.trim(), most))}</b>`, subtitle: {text: plain(about.join(" · ")), font: {size: 12, color: colour("quiet")}},
+      font: {size: 16, color: colour("ink")}, x: 0, xref: "paper", xanchor: "left", y: 1, yref: "container", yanchor: "top", pad: {t: 16},
+    },
+  };
+  const address = await Plotly.toImage({data: traces, layout: titled, config: SETTINGS}, {format: "png", width, height, scale: 2});
   return new Blob([bytesOf(address.slice(address.indexOf(",") + 1))], {type: "image/png"});
 }
 
 function startDownloads() {
   byId("csv").addEventListener("click", () => save(new Blob(["\uFEFF", csvText()], {type: "text/csv;charset=utf-8"}), `${data.name}.csv`));
-  byId("png").addEventListener("click", async () => save(await chartImage(), `${data.name}.png`));
+  for (const button of byId("files").querySelectorAll("[data-view]")) {
+    const {view: name, said, suffix} = button.dataset;
+    button.addEventListener("click", async () => save(await viewImage(name, said), `${data.name}${suffix}.png`));
+  }
   for (const file of data.files) {
     const button = element("button", {type: "button"}, isolated(file.shown));
     button.addEventListener("click", async () => save(new Blob([await unpacked(file)], {type: "application/octet-stream"}), file.name));

@@ -1,10 +1,11 @@
-// The chart of the estimate, by single values or by parts: redrawn when the selection changes; what clicking, dragging and
+// The chart of the estimate in one of its views (single values, how sure they are, parts): redrawn when the selection changes; what clicking, dragging and
 // hovering do.
 const chart = byId("chart");
 const drawer = {bars, line, map}[kind];
-const view = () => (showsParts ? partDrawer : drawer);
-const describe = (place) => (showsParts ? describePart(parts[partOf[place]]) : describeValue(place));
-const toggleShown = (place) => (showsParts ? togglePart(parts[partOf[place]]) : toggle(place));
+const drawers = {values: drawer, certainty: certaintyMap, parts: partDrawer};
+const view = () => drawers[shownView];
+const describe = (place) => ({values: describeValue, certainty: describeCertainty, parts: () => describePart(parts[partOf[place]])})[shownView](place);
+const toggleShown = (place) => (showsParts() ? togglePart(parts[partOf[place]]) : toggle(place));
 let adding = false, touched = false, waiting = false;
 let tapped = {place: -1, at: -Infinity};
 const MAX_TAP_GAP = 700; // milliseconds: browsers report one tap as a touch and again as a click
@@ -23,24 +24,35 @@ function draw() {
   requestAnimationFrame(drawNow);
 }
 
-// Where bins differ in width, readers might compare areas.
-const VALUES_MEANING = "Bar heights are shares of whole bins, however wide they are.";
-const PARTS_MEANING = {
-  map: "Each area has the colour of its share per cell.",
-  line: "Each step is the share of a range, spread evenly over it; its band is the interval.",
-  bars: "",
-};
+// What the colours, bars or steps of a view mean. Where bins differ in width, readers might compare areas.
 const REST_MEANING = "What is hatched is the rest.";
+const UNKNOWN_MEANING = "What is hatched has no interval.";
+const MEANINGS = {
+  values: {
+    map: "Each cell has the colour of its estimated share.",
+    line: unequalBins ? "Bar heights are shares of whole bins, however wide they are." : "",
+    bars: "",
+  },
+  certainty: {
+    map: `Each cell has the colour of its margin: half the width of its ${atLevel.replace("at ", "")} interval, in percent of its estimated share.`,
+  },
+  parts: {
+    map: "Each area has the colour of its share per cell.",
+    line: "Each step is the share of a range, spread evenly over it; its band is the interval.",
+    bars: "",
+  },
+};
+const hatchMeaning = () => (showsParts() ? (restParts.length ? REST_MEANING : "")
+  : shownView === "certainty" && !everything.every(hasInterval) ? UNKNOWN_MEANING : "");
 
 function showHint() {
   const shown = view().which().length, total = view().total;
   const part = shown < total
-    ? `${shown.toLocaleString("en")} of ${plural(total, showsParts ? division.part : "value")} are drawn; the table below lists all of them.` : "";
+    ? `${shown.toLocaleString("en")} of ${plural(total, showsParts() ? division.part : "value")} are drawn; the table below lists all of them.` : "";
   const how = {bars: "Click bars, or drag over them, to select.", line: "Drag along the line, or click, to select.",
-    map: `Draw a box or a lasso, or click ${showsParts ? "areas" : "cells"}, to select.`}[kind];
-  const meaning = showsParts ? [PARTS_MEANING[kind], restParts.length ? REST_MEANING : ""] : [unequalBins ? VALUES_MEANING : ""];
+    map: `Draw a box or a lasso, or click ${showsParts() ? "areas" : "cells"}, to select.`}[kind];
   const said = isTouch ? ["Tap to select."] : [how, "Hold Shift to add to the selection."];
-  byId("drawn").textContent = [part, ...meaning, ...said].filter(Boolean).join(" ");
+  byId("drawn").textContent = [part, MEANINGS[shownView][kind], hatchMeaning(), ...said].filter(Boolean).join(" ");
   byId("more").hidden = shown >= total || shown >= 300;
 }
 
@@ -88,20 +100,19 @@ function startPointer() {
   });
 }
 
-// Which of the two views is shown: what belongs to it is shown with it.
+// What belongs to a view is shown with it.
 function showView() {
-  byId("ordering").hidden = kind !== "bars" || showsParts;
-  byId("steps").textContent = showsParts ? `${division.part}s` : "values";
-  chart.setAttribute("aria-label", showsParts ? chart.dataset.parts : chart.dataset.values);
-  if (division) byId("parts").hidden = !showsParts;
+  byId("ordering").hidden = kind !== "bars" || showsParts();
+  byId("steps").textContent = showsParts() ? `${division.part}s` : "values";
+  chart.setAttribute("aria-label", chart.dataset[shownView]);
+  if (division) byId("parts").hidden = !showsParts();
 }
 
 function startViews() {
-  chart.dataset.values = chart.getAttribute("aria-label");
   showView();
   byId("views")?.addEventListener("change", ({target}) => {
-    showsParts = target.value === "parts";
-    zooms += 1; // the axes are others
+    shownView = target.value;
+    if (kind !== "map") zooms += 1; // the axes are others
     hideTip();
     showView();
     notify();
@@ -121,10 +132,12 @@ async function startChart() {
   });
   byId("whole").addEventListener("click", () => {
     zooms += 1;
+    zoomedMap = null;
     draw();
   });
   await drawNow();
   startPointer();
+  if (kind === "map") startMapPointer();
   onChange(draw);
   repaints.push(drawNow);
   whenWidthChanges(chart, draw);

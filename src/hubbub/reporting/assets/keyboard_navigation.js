@@ -5,12 +5,12 @@ function startWalk() {
 
   // A part is stood for by its first value.
   function arrange() {
-    order = showsParts ? parts.map(({members}) => members[0]) : drawer.walk();
+    order = showsParts() ? parts.map(({members}) => members[0]) : drawer.walk();
     walk.max = String(order.length - 1);
-    if (marked >= 0) walk.value = String(showsParts ? partOf[marked] : order.indexOf(marked));
+    if (marked >= 0) walk.value = String(showsParts() ? partOf[marked] : order.indexOf(marked));
   }
 
-  const isChosen = (place) => (showsParts ? isPicked(parts[partOf[place]]) : selected.has(place));
+  const isChosen = (place) => (showsParts() ? isPicked(parts[partOf[place]]) : selected.has(place));
 
   function say() {
     const place = order[Number(walk.value)];
@@ -28,7 +28,7 @@ function startWalk() {
     if (event.key === " " || event.key === "Enter") {
       event.preventDefault();
       toggleShown(order[Number(walk.value)]);
-    } else if (kind === "map" && !showsParts && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
+    } else if (kind === "map" && !showsParts() && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
       event.preventDefault();
       const step = event.key === "ArrowUp" ? columns : -columns;
       const place = positions[numberOf(order[Number(walk.value)]) + step] ?? -1;

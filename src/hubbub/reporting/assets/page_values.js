@@ -26,7 +26,15 @@ const widths = data.values.widths ? floatsOf(data.values.widths, count) : null;
 function titleOf(place) {
   if (kind === "bars") return data.values.shown[place] ?? data.values.labels[place];
   if (data.values.titles) return data.values.titles[place];
-  return kind === "map" ? `${numberOf(place)}: column ${columnOf(place)}, row ${rowOf(place)}` : String(numberOf(place));
+  return kind === "map" ? cellTitle(place) : String(numberOf(place));
+}
+
+// The region and the place on the map, as far as they are known; otherwise column and row.
+function cellTitle(place) {
+  const {latitudes, longitudes} = data.values;
+  if (!latitudes) return `${numberOf(place)}: column ${columnOf(place)}, row ${rowOf(place)}`;
+  const where = `${latitudes[rowOf(place)]}, ${longitudes[columnOf(place)]}`;
+  return regionOf && regionOf[place] >= 0 ? `${regionNames[regionOf[place]]} (${where})` : where;
 }
 
 // A value's label as it is, for files.

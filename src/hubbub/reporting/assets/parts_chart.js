@@ -74,30 +74,16 @@ function middleOf({members}) {
 
 const partMap = {
   ...map,
-  total: count,
-  // A diagonal through each cell.
-  hatch(members) {
-    const x = members.flatMap((place) => [columnOf(place) * width, (columnOf(place) + 1) * width, null]);
-    const y = members.flatMap((place) => [rowOf(place) * height, (rowOf(place) + 1) * height, null]);
-    return {type: "scatter", mode: "lines", hoverinfo: "skip", x, y, line: {color: colour("quiet"), width: 1}};
-  },
   draw() {
     const densities = everything.map((place) => densityOf(parts[partOf[place]]));
     const isTold = (place) => parts[partOf[place]].told;
-    const top = largestOf(toldParts.map(densityOf));
     const told = sheet((place) => (isTold(place) ? Math.sqrt(Math.max(0, densities[place])) : null));
-    const rest = {type: "heatmap", x: cellX, y: cellY, z: sheet((place) => (isTold(place) ? null : 1)), hoverinfo: "none", showscale: false,
-      hoverongaps: false, colorscale: [[0, colour("line")], [1, colour("line")]]};
     const mine = markedPart();
-    return {
-      traces: [
-        heat(densities, top, {z: told}), rest, partMap.hatch(ofParts(restParts)),
-        ...border(everything, (place, other) => partOf[place] === partOf[other], "#ffffff"),
-        ...(selected.size ? [veil(), ...border(selected, (_, other) => selected.has(other), PICKED_BORDER)] : []),
-        pointer(mine ? [centreX(middleOf(mine))] : [], mine ? [centreY(middleOf(mine))] : []),
-      ],
-      layout: map.frame(),
-    };
+    return map.dressed(
+      [heat(densities, largestOf(toldParts.map(densityOf)), {z: told, said: "share per cell"}), plainCells((place) => !isTold(place)), hatch(ofParts(restParts))],
+      mine ? [middleOf(mine)] : [],
+      border(everything, (place, other) => partOf[place] === partOf[other], "#ffffff"),
+    );
   },
 };
 

@@ -1,12 +1,13 @@
-// The parts that the reports tell apart: ranges of a line, areas of a map, groups of categories. The page shows single values or
-// these parts; which of them is not stored.
+// The parts that the reports tell apart: ranges of a line, areas of a map, groups of categories. The page shows single values, how
+// sure they are, or these parts; which of these views is chosen is not stored.
 const division = data.parts;
 const partOf = division ? new Int32Array(bytesOf(division.of).buffer) : null;
 const parts = (division?.all ?? []).map((part) => ({
   ...part, low: Math.min(part.from, part.estimate), high: Math.max(part.to, part.estimate), members: [],
 }));
 everything.forEach((place) => { if (division) parts[partOf[place]].members.push(place); });
-let showsParts = division !== null && byId("views").querySelector(":checked").value === "parts";
+let shownView = byId("views")?.querySelector(":checked").value ?? "values";
+const showsParts = () => shownView === "parts";
 
 const isExtendedPart = (part) => part.low < part.from || part.high > part.to;
 const isPicked = (part) => part.members.every((place) => selected.has(place));
@@ -21,7 +22,7 @@ const togglePart = (part) => {
 
 // The part that a set is, if parts are shown and it is one.
 function partThatIs(set) {
-  if (!showsParts) return null;
+  if (!showsParts()) return null;
   const part = parts[partOf[set[0]]];
   return part.members.length === set.length && set.every((place) => partOf[place] === partOf[set[0]]) ? part : null;
 }

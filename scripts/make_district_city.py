@@ -1,0 +1,58 @@
+"""Make a fictional city of 50,000 people in 20 districts: study, privatized reports, districts and the page.
+
+For looking at maps, and for trying commands: study.toml, reports.csv, districts.geojson and report.html. The files are
+the same in every run, because the noise is drawn from a seed; a real study draws it from the operating system.
+
+Run: python scripts/make_district_city.py FOLDER [--quick]
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+import districts
+import hubbub as hb
+from hubbub.domains.geometry import BOX_SIDES
+
+PEOPLE, EPSILON, SEED = 50_000, 1.0, 7  # epsilon for each kilometre
+STUDY = """version = 1
+name = "Where people of the city spend the evening"
+
+[domain]
+kind = "grid"
+{box}
+columns = {columns}
+rows = {rows}
+
+[mechanisms.place]
+kind = "planar-geometric"
+epsilon = {epsilon}
+"""
+
+
+def main() -> None:
+    """Write all four files."""
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    grid, rng = districts.city_grid(), np.random.default_rng(SEED)
+    box = "\n".join(f"{side} = {getattr(grid.box, side)}" for side in BOX_SIDES)
+    text = STUDY.format(box=box, columns=grid.columns, rows=grid.rows, epsilon=EPSILON)
+    (folder / "study.toml").write_text(text, encoding="utf-8")
+    (folder / "districts.geojson").write_text(json.dumps(districts.districts().geojson()), encoding="utf-8")
+    mechanism = hb.PlanarGeometric(grid, EPSILON)
+    outputs = mechanism.privatize(rng.choice(grid.labels, PEOPLE, p=districts.population()), rng=rng)
+    (folder / "reports.csv").write_text("output\n" + "\n".join(map(str, outputs.tolist())) + "\n", encoding="utf-8")
+    study = hb.read_study(folder / "study.toml")
+    tally = hb.read_reports(folder / "reports.csv", study)
+    quick = "--quick" in sys.argv
+    hb.report(tally, folder / "report.html", title=study.name, regions=districts.districts(), quick=quick)
+
+
+if __name__ == "__main__":
+    main()
