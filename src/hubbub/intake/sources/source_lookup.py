@@ -120,7 +120,8 @@ def _file_source(path: Path, study: Study) -> Source:
     extension = extension_of(path)
     if extension in DELIMITERS:
         packed = any(is_packed(mechanism) for mechanism in study.mechanisms.values())
-        return CsvSource(path, DELIMITERS[extension], packed=packed)
+        raw_numbers = study.domain.raw_locator is not None
+        return CsvSource(path, DELIMITERS[extension], packed=packed, raw_numbers=raw_numbers)
     if extension in READERS:
         return READERS[extension](path)
     raise refusal(
