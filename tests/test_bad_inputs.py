@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import openpyxl
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -355,7 +356,9 @@ TEXTS = [
         accepted=50,
     ),
     raw("gzip by its content", ZIPPED, "no-header", ".csv"),
-    raw("no ending that is known", PLAIN, "unknown-format", ".xlsx"),
+    raw("no ending that is known", PLAIN, "unknown-format", ".docx"),
+    raw("workbook of another program", PLAIN, "unknown-format", ".ods"),
+    raw("a text called a workbook", PLAIN, "corrupt-file", ".xlsx"),
     raw("compressed twice by name", ZIPPED, "unknown-format", ".parquet.gz"),
 ]
 
@@ -493,6 +496,36 @@ JSON = [
     whole("UTF-32", '{"output": 3}'.encode("utf-32"), "wrong-encoding", ".jsonl"),
     whole("nothing", "\n \n", "", ".jsonl", error=hb.ReportsError),
     whole("a capital", '{"output": 3, "User": 7}\n', "nearly-a-column", ".ndjson", study="one"),
+]
+
+
+# -- workbooks --------------------------------------------------------------------------------------------------
+
+
+def sheet(name: str, entries: Sequence[object], rejected: Mapping[int, str], **more: Any) -> Bad:
+    """Return a workbook with a column of outputs, some of them bad."""
+
+    def make(folder: Path) -> Path:
+        book = openpyxl.Workbook()
+        for place, entry in enumerate(["output", *entries], 1):
+            book.active.cell(place, 1, entry)
+        book.save(folder / "r.xlsx")
+        return folder / "r.xlsx"
+
+    code, rows = next(iter(rejected.values())), len(entries)
+    accepted = rows - len(rejected)
+    return Bad(f"xlsx: {name}", make, code, "one", rejected=rejected, accepted=accepted, rows=rows, **more)
+
+
+WORKBOOKS = [
+    sheet("an error", [3, "#DIV/0!", 4], {3: "spreadsheet-error"}),
+    sheet("a formula without a result", [3, "=A2+1", 4], {3: "unsaved-formula"}),
+    sheet("more digits than are kept", [3, 1234567890123456, 4], {3: "rounded-number"}),
+    sheet("a date", [3, datetime.date(2026, 11, 17), 4], {3: "not-a-number"}),
+    sheet("a time", [3, datetime.time(8, 30), 4], {3: "not-a-number"}),
+    sheet("a truth value", [3, True, 4], {3: "not-a-number"}),
+    sheet("a decimal comma", [3, "3,5", 4], {3: "not-a-number"}),
+    sheet("a unit", [3, "4 km", 4], {3: "not-a-number"}),
 ]
 
 
@@ -858,7 +891,7 @@ FRAMES = [
     one("pyarrow: a column alone", lambda _: pa.array([3, 4]), "not-a-source"),
 ]
 
-BAD = [*TEXTS, *PATHS, *JSON, *COLUMNS, *DAMAGED, *DATABASES, *FRAMES]
+BAD = [*TEXTS, *PATHS, *JSON, *WORKBOOKS, *COLUMNS, *DAMAGED, *DATABASES, *FRAMES]
 
 
 # -- tallies, studies, and what is written ---------------------------------------------------------------------------

@@ -40,6 +40,8 @@ ROWS = {
     "not-an-output": "the mechanism never sends this output",
     "out-of-domain": "the output, or the value to privatize, is not in the domain",
     "not-a-number": "not a whole number in plain digits (1e3, 34.5 or a space are refused)",
+    "spreadsheet-error": "the cell holds an error, such as #REF!",
+    "unsaved-formula": "the cell's formula has no saved result",
     "rounded-number": "a whole number stored as a float, and so large that it may have been rounded",
     "not-a-pair": "not of the form column:row",
     "not-hashed": "not of the form seed:bucket",
