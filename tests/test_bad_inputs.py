@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import openpyxl
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -358,15 +359,27 @@ TEXTS = [
     whole("commas only", ",,\n1,2,3\n", "no-header"),
     whole("header with an open quote", 'mechanism,"output\nlight,3\n', "no-header"),
     whole("header of 3 MB", b"x" * 3_000_000, "no-header"),
-    whole("UTF-16", (HEAD + GOOD).encode("utf-16"), "wrong-encoding"),
-    whole("UTF-16, large end first", b"\xfe\xff" + (HEAD + GOOD).encode("utf-16-be"), "wrong-encoding"),
+    whole("UTF-16, cut short", (HEAD + GOOD).encode("utf-16")[:-1], "wrong-encoding"),
+    whole(
+        "UTF-16 with half a character", b"\xff\xfe" + (HEAD + GOOD).encode("utf-16-le") + b"\0\xdc", "wrong-encoding"
+    ),
     whole("UTF-32", (HEAD + GOOD).encode("utf-32"), "wrong-encoding", ".csv.gz"),
     whole("UTF-16 without its mark", (HEAD + GOOD).encode("utf-16-le"), "no-header"),
-    whole("semicolons", "mechanism;output\nlight;3\n", "wrong-separator"),
-    whole("semicolons and quotes", '"mechanism";"output"\n"light";"3"\n', "wrong-separator"),
-    whole("tabs", "mechanism\toutput\nlight\t3\n", "wrong-separator", study="one"),
-    whole("bars", "answer|who\n3|ann\n", "wrong-separator", study="one"),
-    whole("commas between columns", "user,output\nann,3\n", "wrong-separator", ".tsv", study="one"),
+    whole("semicolons and bars", "answer|who;when\n3|ann;7\n", "wrong-separator", study="one"),
+    whole("a separator that is none", "sep=x\noutputxuser\n3xann\n", "wrong-separator", study="one"),
+    whole("semicolons without the column", "answer;who\n3;ann\n", "no-column", study="one"),
+    whole("decimal commas and points", "output;weight\n3;0,5\n4;1.25\n", "mixed-decimals", study="one"),
+    whole("decimal points and commas", "output;weight\n3;1.5\n4;2\n5;1.234,5\n", "mixed-decimals", study="one"),
+    lines("semicolons, and a row of commas", "mechanism;output\nlight;3\nlight,4\n", {3: "too-few-fields"}, 1),
+    lines("sep=, one bad row", "sep=;\r\nmechanism;output\r\nlight;3\r\nlight;x\r\n", {4: "not-a-number"}, 1, rows=2),
+    lines("UTF-16, one bad row", (HEAD + "light,x\n" + GOOD).encode("utf-16"), {2: "not-a-number"}, 1, rows=2),
+    lines(
+        "UTF-16, large end first, tabs",
+        b"\xfe\xff" + "mechanism\toutput\r\nlight\tx\r\nlight\t3\r\n".encode("utf-16-be"),
+        {2: "not-a-number"},
+        1,
+        rows=2,
+    ),
     whole("a semicolon in a quoted name", '"output; given"\n3\n', "no-column", study="one"),
     whole("no header", GOOD * 3, "no-column", study="one"),
     whole("no column of outputs", "user,answer\nann,3\n", "no-column", study="one"),
@@ -405,7 +418,9 @@ TEXTS = [
         accepted=50,
     ),
     raw("gzip by its content", ZIPPED, "no-header", ".csv"),
-    raw("no ending that is known", PLAIN, "unknown-format", ".xlsx"),
+    raw("no ending that is known", PLAIN, "unknown-format", ".docx"),
+    raw("workbook of another program", PLAIN, "unknown-format", ".ods"),
+    raw("a text called a workbook", PLAIN, "corrupt-file", ".xlsx"),
     raw("compressed twice by name", ZIPPED, "unknown-format", ".parquet.gz"),
 ]
 
@@ -540,9 +555,39 @@ JSON = [
     whole("a key twice in the only line", '{"output": 3, "output": 4}\n', "repeated-key", ".jsonl"),
     whole("a NUL byte in the only line", b'{"output": 3\0}\n', "nul-byte", ".jsonl"),
     whole("objects without keys", "{}\n{}\n", "no-header", ".jsonl"),
-    whole("UTF-16", '{"output": 3}'.encode("utf-16"), "wrong-encoding", ".jsonl"),
+    whole("UTF-32", '{"output": 3}'.encode("utf-32"), "wrong-encoding", ".jsonl"),
     whole("nothing", "\n \n", "", ".jsonl", error=hb.ReportsError),
     whole("a capital", '{"output": 3, "User": 7}\n', "nearly-a-column", ".ndjson", study="one"),
+]
+
+
+# -- workbooks --------------------------------------------------------------------------------------------------
+
+
+def sheet(name: str, entries: Sequence[object], rejected: Mapping[int, str], **more: Any) -> Bad:
+    """Return a workbook with a column of outputs, some of them bad."""
+
+    def make(folder: Path) -> Path:
+        book = openpyxl.Workbook()
+        for place, entry in enumerate(["output", *entries], 1):
+            book.active.cell(place, 1, entry)
+        book.save(folder / "r.xlsx")
+        return folder / "r.xlsx"
+
+    code, rows = next(iter(rejected.values())), len(entries)
+    accepted = rows - len(rejected)
+    return Bad(f"xlsx: {name}", make, code, "one", rejected=rejected, accepted=accepted, rows=rows, **more)
+
+
+WORKBOOKS = [
+    sheet("an error", [3, "#DIV/0!", 4], {3: "spreadsheet-error"}),
+    sheet("a formula without a result", [3, "=A2+1", 4], {3: "unsaved-formula"}),
+    sheet("more digits than are kept", [3, 1234567890123456, 4], {3: "rounded-number"}),
+    sheet("a date", [3, datetime.date(2026, 11, 17), 4], {3: "not-a-number"}),
+    sheet("a time", [3, datetime.time(8, 30), 4], {3: "not-a-number"}),
+    sheet("a truth value", [3, True, 4], {3: "not-a-number"}),
+    sheet("a decimal comma", [3, "3,5", 4], {3: "not-a-number"}),
+    sheet("a unit", [3, "4 km", 4], {3: "not-a-number"}),
 ]
 
 
@@ -908,7 +953,7 @@ FRAMES = [
     one("pyarrow: a column alone", lambda _: pa.array([3, 4]), "not-a-source"),
 ]
 
-BAD = [*TEXTS, *PATHS, *JSON, *COLUMNS, *DAMAGED, *DATABASES, *FRAMES]
+BAD = [*TEXTS, *PATHS, *JSON, *WORKBOOKS, *COLUMNS, *DAMAGED, *DATABASES, *FRAMES]
 
 
 # -- tallies, studies, and what is written ---------------------------------------------------------------------------
@@ -1420,7 +1465,7 @@ TERMINAL = [
     "csv: latin-1",
     "csv: NUL",
     "csv: 3 MB",
-    "csv: UTF-16",
+    "csv: UTF-16, cut short",
     "csv: header only",
     "csv: several causes",
     "csv.gz: gzip, cut short",

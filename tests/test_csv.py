@@ -197,6 +197,14 @@ def test_texts_with_tabs_are_read_as_those_with_commas(body: bytes, piece: int) 
         assert read(b"x\ty\n" + body, "\t", ending=".tsv") == reference(body, "\t", 2, 1 << 21, 2)
 
 
+@examples(100)
+@given(BODIES, CUTS, st.sampled_from(";|"))
+def test_texts_with_semicolons_and_bars_are_read_as_those_with_commas(body: bytes, piece: int, separator: str) -> None:
+    body = body.replace(b",", separator.encode())
+    with sizes(piece, 8):
+        assert read(f"x{separator}y\n".encode() + body, ",") == reference(body, separator, 2, 1 << 21, 2)
+
+
 @examples(150)
 @given(st.tuples(PLAIN, BODIES, PLAIN).map(b"".join), CUTS)
 def test_what_is_not_wanted_is_checked_too(body: bytes, piece: int) -> None:

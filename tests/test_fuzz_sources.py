@@ -13,7 +13,10 @@ import json
 import subprocess
 import sys
 import warnings
+import zipfile
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -47,7 +50,9 @@ ROWS = [
     ("dan", "near", "9"), ("bob", "bits", "0x8040"), ("eve", "far", "40"), ("fay", "near", "0"),
 ]  # fmt: skip
 NAMES = ["user", "mechanism", "output"]
-FORMATS = ["csv", "tsv", "jsonl", "csv.gz", "csv.zst", "jsonl.gz", "parquet", "arrow"]
+FORMATS = ["csv", "tsv", "jsonl", "csv.gz", "csv.zst", "jsonl.gz", "parquet", "arrow", "xlsx"]
+TYPED = ("parquet", "arrow", "xlsx")
+SHEET = "xl/worksheets/sheet1.xml"
 seen: Counter[str] = Counter()
 
 
@@ -62,15 +67,28 @@ def text_of(kind: str, *, users: bool) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
+@cache
 def columns_of(kind: str, *, users: bool) -> bytes:
     """Return the reports as a file of typed columns."""
     table = pa.table(dict(zip(NAMES, map(list, zip(*ROWS, strict=True)), strict=True)))
     table = table if users else table.drop_columns("user")
     with io.BytesIO() as file:
-        if kind == "parquet":
+        if kind == "xlsx":
+            table.to_pandas().to_excel(file, index=False)
+        elif kind == "parquet":
             pq.write_table(table, file, compression="none")
         else:
             feather.write_feather(table, file, compression="uncompressed")
+        return file.getvalue()
+
+
+def with_sheet(workbook: bytes, damaged: Callable[[bytes], bytes]) -> bytes:
+    """Return a workbook whose sheet is damaged, in an archive that is not."""
+    with zipfile.ZipFile(io.BytesIO(workbook)) as old, io.BytesIO() as file:
+        with zipfile.ZipFile(file, "w") as new:
+            for name in old.namelist():
+                content = old.read(name)
+                new.writestr(name, damaged(content) if name == SHEET else content)
         return file.getvalue()
 
 
@@ -82,7 +100,8 @@ def compressed(kind: str, text: bytes) -> bytes:
 
 def counted_apart(kind: str, text: bytes) -> int | None:
     """Return how many rows a text has, counted by its lines; None where lines alone do not tell."""
-    if (b'"' in text and "json" not in kind) or b"\r" in text:
+    in_utf16 = text.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if (b'"' in text and "json" not in kind) or b"\r" in text or in_utf16 or b"sep=" in text[:8].lower():
         return None
     lines = text.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if "json" in kind:
@@ -127,9 +146,12 @@ def damage(kind: str, count: int, folder: Path) -> None:
     @given(st.booleans(), st.booleans(), st.data())
     def run(users: bool, inside: bool, data: st.DataObject) -> None:
         path = folder / f"{sum(seen.values())}.{kind}"
-        if kind in ("parquet", "arrow"):
-            content = data.draw(damaged_bytes(st.just(columns_of(kind, users=users))))
-            expected = None
+        if kind in TYPED:
+            content, expected = columns_of(kind, users=users), None
+            if kind == "xlsx" and inside:
+                content = with_sheet(content, lambda sheet: data.draw(damaged_bytes(st.just(sheet))))
+            else:
+                content = data.draw(damaged_bytes(st.just(content)))
         elif inside or compressed(kind, b"") == b"":
             text = data.draw(damaged_bytes(st.just(text_of(kind, users=users))))
             content, expected = compressed(kind, text), counted_apart(kind, text)
@@ -145,7 +167,7 @@ def damage(kind: str, count: int, folder: Path) -> None:
 def main(count: int, kinds: list[str]) -> None:
     with TemporaryDirectory() as folder:  # compiles and loads whatever is needed, before memory is counted
         for kind in FORMATS:
-            typed = kind in ("parquet", "arrow")
+            typed = kind in TYPED
             content = columns_of(kind, users=True) if typed else compressed(kind, text_of(kind, users=True))
             read_damaged(Path(folder) / f"whole.{kind}", content, None if typed else len(ROWS))
     assert seen == {"taken": len(FORMATS)}, seen
@@ -173,7 +195,7 @@ def fuzz(count: int, *kinds: str) -> dict[str, dict[str, int]]:
 
 
 def test_a_few_damaged_files_of_reports() -> None:
-    told = fuzz(15, "csv", "jsonl.gz", "parquet", "arrow")
+    told = fuzz(15, "csv", "jsonl.gz", "parquet", "arrow", "xlsx")
     assert min(sum(counts.values()) for counts in told.values()) >= 15
     assert sum(counts.get("refused", 0) for counts in told.values()) > 20
     assert told["csv"]["with rejects"] > 2

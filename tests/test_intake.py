@@ -1,5 +1,6 @@
 """Study files and readers."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hubbub as hb
-from hubbub.client import SURVEY_DESIGNS
+from hubbub.client import SURVEY_DESIGNS, Client
 from hubbub.intake.study import DOMAINS, MECHANISMS, kebab, parse_study
 from hubbub.intake.study_files import template
+from hubbub.mechanisms.frequency_oracle import FrequencyOracle
 
 STUDY = """
 version = 1
@@ -90,6 +92,56 @@ def test_every_mechanism_can_stand_in_a_study() -> None:
         again = parse_study({"version": 1, "domain": domain, "mechanisms": {"m": {"kind": kind, **fields}}}, "study")
         assert built.fingerprint == again.fingerprint
         assert built.mechanisms["m"] == again.mechanisms["m"]
+
+
+SPELLINGS: dict[tuple[str, ...], dict[str, Any]] = {
+    ("krr", "k-RR", "grr", "GRR", "rr"): {"kind": "randomized-response"},
+    ("sue", "SUE"): {"kind": "rappor"},
+    ("oue",): {"kind": "optimized-unary"},
+    ("olh", "OLH"): {"kind": "local-hashing"},
+    ("blh",): {"kind": "local-hashing", "buckets": 2},
+}
+
+
+@pytest.mark.parametrize("names", SPELLINGS, ids=lambda names: names[0])
+def test_short_names_of_mechanisms_are_the_same_study(names: tuple[str, ...], tmp_path: Path) -> None:
+    domain = {"kind": "categories", "labels": ["a", "b", "c"]}
+
+    def study(fields: dict[str, Any]) -> hb.Study:
+        mechanisms = {"m": {**fields, "epsilon": 1.5}}
+        return parse_study({"version": 1, "domain": domain, "mechanisms": mechanisms}, "study")
+
+    full = study(SPELLINGS[names])
+    for name in names:
+        short = study({"kind": name})
+        assert short.fingerprint == full.fingerprint
+        assert short.mechanisms["m"] == full.mechanisms["m"]
+        path = tmp_path / "study.toml"
+        path.write_text(
+            f'version = 1\n[domain]\nkind = "categories"\nlabels = ["a", "b", "c"]\n'
+            f'[mechanisms.m]\nkind = "{name}"\nepsilon = 1.5\n'
+        )
+        space = hb.read_study(path).mechanisms["m"].output_space
+        space.encode([space.parse(Client(path).privatize("b"))])  # the device sends what the collector reads
+
+
+def test_short_names_have_the_laws_of_the_literature() -> None:
+    """Wang, Blocki, Li and Jha, "Locally differentially private protocols for frequency estimation" (2017)."""
+    three, e = hb.Categories(["a", "b", "c"]), math.exp(1.5)
+    root = math.sqrt(e)
+    laws = {"krr": (e / (e + 2), 1 / (e + 2)), "sue": (root / (root + 1), 1 / (root + 1)), "oue": (1 / 2, 1 / (e + 1))}
+    buckets = {"olh": math.floor(e + 1 + 0.5), "blh": 2}
+    laws |= {name: (e / (e + g - 1), 1 / g) for name, g in buckets.items()}
+    for name, (own, other) in laws.items():
+        fields = {"version": 1, "domain": three.fields() | {"kind": "categories"}}
+        built = parse_study({**fields, "mechanisms": {"m": {"kind": name, "epsilon": 1.5}}}, "study").mechanisms["m"]
+        assert isinstance(built, FrequencyOracle)
+        assert built.support == pytest.approx((own, other), rel=1e-12), name
+
+
+def test_short_names_in_python_are_explained() -> None:
+    with pytest.raises(AttributeError, match="'KRR'; KRR is called RandomizedResponse here"):
+        hb.KRR  # noqa: B018  # type: ignore[attr-defined]
 
 
 def test_a_limit_in_whole_numbers_is_the_same_study() -> None:

@@ -394,14 +394,6 @@ NAME_THEM = (
     [
         ("", (FIRST, ", the first line", "an empty file", FORMATS, NAME_THEM)),
         ("x,y,count\n1,2,3\n", (FIRST, ", the first line", "'x,y,count'", FORMATS, NAME_THEM)),
-        (
-            "lat;lon\n1;2\n",
-            (
-                "the columns are separated by semicolons", ", line 1", "'lat;lon'", "commas between columns",
-                "write it with commas, in Python for example: import pandas; pandas.read_csv('points.csv', sep=';', "
-                "dtype=str, keep_default_na=False).to_csv('commas.csv', index=False)",
-            ),
-        ),
         ("lat,x\n1,2\n", (FIRST, ", the first line", "'lat,x'", FORMATS, NAME_THEM)),
         ("1\t2\tnorth\twest\t5\n", (FIRST, ", the first line", r"'1\t2\tnorth\twest\t5'", FORMATS, NAME_THEM)),
         (

@@ -22,7 +22,10 @@ def __getattr__(name: str) -> object:
     if name == "__all__":
         return [*public.__all__, "__version__"]
     if name not in public.__all__:
-        raise AttributeError(f"module 'hubbub' has no attribute {name!r}")
+        short_names = import_module("hubbub.client").SHORT_NAMES
+        kind = short_names.get(name.lower(), ("", {}))[0].title().replace("-", "")
+        hint = f"; {name} is called {kind} here" if kind else ""
+        raise AttributeError(f"module 'hubbub' has no attribute {name!r}{hint}")
     globals()[name] = value = getattr(public, name)
     return value
 

@@ -101,6 +101,15 @@ MECHANISMS = {  # each with the domains on which it is defined
     "unrelated-question": ("categories",),
     "warner": ("categories",),
 }
+SHORT_NAMES: dict[str, tuple[str, dict[str, Any]]] = {  # in the literature: the kind, and what the name itself says
+    "krr": ("randomized-response", {}),
+    "grr": ("randomized-response", {}),
+    "rr": ("randomized-response", {}),
+    "sue": ("rappor", {}),  # each bit kept with probability e^(epsilon/2) / (1 + e^(epsilon/2))
+    "oue": ("optimized-unary", {}),
+    "olh": ("local-hashing", {"buckets": None}),  # the best number, which local hashing takes by default
+    "blh": ("local-hashing", {"buckets": 2}),
+}
 SURVEY_DESIGNS = {  # each with its probabilities, and what these have to be
     "crosswise-model": (("p",), "p between 0 and 1, and not 1/2"),
     "forced-response": (("p_yes", "p_no"), "p_yes + p_no below 1"),
@@ -944,6 +953,34 @@ def _check_ratio(table: _StudyTable, ratio: Fraction | None) -> None:
         raise _unusable_study(table.where, f"epsilon {epsilon_of_ratio(ratio):g}", expected)
 
 
+def short_name(kind: object) -> str | None:
+    """Return the entry of `SHORT_NAMES` that a kind is, in any case and with or without a hyphen; None if it is none.
+
+    >>> short_name("k-RR"), short_name("OUE"), short_name("randomized-response")
+    ('krr', 'oue', None)
+    """
+    name = kind.lower().replace("-", "") if isinstance(kind, str) else ""
+    return name if name in SHORT_NAMES else None
+
+
+def spelt_out(fields: Any, where: str) -> Any:
+    """Return the entries of a mechanism with its kind in full, so that two spellings are one mechanism."""
+    short = short_name(fields.get("kind")) if isinstance(fields, Mapping) else None
+    if short is None:
+        return fields
+    kind, implied = SHORT_NAMES[short]
+    for name in implied:
+        if name in fields:
+            raise ClientError(
+                f"{short} says what {name} is",
+                where=f"{where}, {name}",
+                got=f"kind = {shorten(fields['kind'])}, and {name} = {shorten(fields[name])}",
+                expected=f"{short} alone, or kind = {kind!r} with {name}",
+                remedy=f"leave {name} out, or write the kind in full",
+            )
+    return {**fields, **{name: value for name, value in implied.items() if value is not None}, "kind": kind}
+
+
 def remapped_reach(epsilon: float, side: float) -> int:
     """Return how many cells beyond a grid with missing cells noise is remapped from."""
     return math.ceil(NEGLIGIBLE_NATS / (epsilon * side))
@@ -1236,7 +1273,9 @@ class Client:
             if not MECHANISM_NAME.fullmatch(name):
                 expected = "a name of up to 64 letters, digits, - and _ that begins with a letter or digit"
                 raise _unusable_study(table_where, shorten(name), expected)
-            self._mechanisms[name] = _parse_mechanism(_StudyTable(fields, table_where), self._values)
+            self._mechanisms[name] = _parse_mechanism(
+                _StudyTable(spelt_out(fields, table_where), table_where), self._values
+            )
         self._draws: dict[str, Draw] = {}
         if tables is not None:
             try:

@@ -15,7 +15,7 @@ from hubbub.core.errors import SettingError, shorten
 from hubbub.domains import Domain
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.database_address import is_address
-from hubbub.intake.study import MECHANISMS, Study
+from hubbub.intake.study import MECHANISMS, Study, full_kind
 from hubbub.intake.value_counts import read_counts
 from hubbub.planning.truths import SHAPES, WORST, truths_from
 from hubbub.planning.validation import ALL_VALUES
@@ -84,14 +84,15 @@ def named_mechanisms(
 def _mechanism(study: Study, name: str, option: str, *, or_kind: bool = False) -> Any:
     if name in study.mechanisms:
         return study.mechanisms[name]
-    if or_kind and name in MECHANISMS:
+    is_kind = full_kind(name) in MECHANISMS
+    if or_kind and is_kind:
         return name
     raise SettingError(
         "the study has no such mechanism",
         where=f"hubbub plan {option}",
         got=repr(name),
         expected=", ".join(study.mechanisms),
-        remedy=f"name one of these{'; kinds need --epsilon' if name in MECHANISMS else ''}",
+        remedy=f"name one of these{'; kinds need --epsilon' if is_kind else ''}",
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 MAX_LABEL_LETTERS = 60  # of a label inside a sentence
 
@@ -67,6 +69,23 @@ def listed(names: Sequence[str], *, most: int | None = None, word: str = "and") 
     if most is not None and len(shown) > most + 1:
         shown = [*shown[:most], f"{len(shown) - most:,} more"]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {word} {shown[-1]}"
+
+
+def nearest_name(name: object, names: Iterable[str], otherwise: str) -> str:
+    """Return the remedy for a name that does not exist: the nearest that does, whatever its case and hyphens.
+
+    >>> nearest_name("Randomised_Response", ["rappor", "randomized-response"], "choose one of these")
+    "did you mean 'randomized-response'?"
+    >>> nearest_name("x", ["rappor"], "choose one of these")
+    'choose one of these'
+    """
+    plain = {_letters(each): each for each in reversed(list(names))}
+    near = difflib.get_close_matches(_letters(name), plain, n=1, cutoff=0.75) if isinstance(name, str) else []
+    return f"did you mean {plain[near[0]]!r}?" if near else otherwise
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).lower()
 
 
 def quoted(label: object) -> str:

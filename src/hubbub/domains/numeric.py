@@ -221,6 +221,11 @@ class Bins(LineDomain):
             got = shorten(numbers)
             raise DomainError("not a number", where=where, got=got, expected="raw numbers", remedy=remedy)
         raw = array.astype(np.float64)
+        if np.isnan(raw).any():
+            position = int(np.argmax(np.isnan(raw).ravel()))
+            remedy = "leave missing numbers out on purpose"
+            where = f"{where}, position {position}"
+            raise DomainError("a number is missing", where=where, got="nan", expected="raw numbers", remedy=remedy)
         inside = (raw >= self.edges[0]) & (raw <= self.edges[-1])
         if not inside.all():
             position = int(np.argmin(inside.ravel()))

@@ -145,12 +145,18 @@ def plan_reading(
             ((each.name, each.columns) for each, before in zip(sources, named, strict=True) if each.columns != before),
             study,
         ),
+        *format_notes(sources, wanted),
         *unused_notes(unused, users=users),
         *overlap_notes([source_name(each) for each in sources], counted_before, users=users),
         *limit_notes(study, users=users),
     )
     always = rejects is not None or target is None
     return ReadPlan(study, sources, wanted, users, by, survey, notes, skipped, memory, allowed, listed, always)
+
+
+def format_notes(sources: Sequence[Source], columns: Sequence[list[str]]) -> list[str]:
+    """Return how the columns of sources are read, where that is not obvious."""
+    return [note for source, wanted in zip(sources, columns, strict=True) for note in source.notes(wanted)]
 
 
 def source_name(source: Source) -> str:

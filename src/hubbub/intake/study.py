@@ -22,10 +22,20 @@ from functools import cached_property
 from typing import Any
 
 from hubbub import mechanisms
-from hubbub.client import EPSILON_LIMITS, FORMAT_VERSION, MECHANISM_NAME, STUDY_COLUMNS
+from hubbub.client import (
+    EPSILON_LIMITS,
+    FORMAT_VERSION,
+    MECHANISM_NAME,
+    SHORT_NAMES,
+    STUDY_COLUMNS,
+    ClientError,
+    short_name,
+    spelt_out,
+)
 from hubbub.core.arrays import as_real
 from hubbub.core.errors import HubbubError, IntakeError, StudyError, restated, shorten
 from hubbub.core.serialization import Portable, ReadOnly
+from hubbub.core.text import nearest_name
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
 from hubbub.mechanisms import Mechanism
 from hubbub.reports.validation import check_mechanism
@@ -43,6 +53,16 @@ DOMAINS: dict[str, type[Domain]] = {kebab(kind.__name__): kind for kind in (Cate
 MECHANISMS: dict[str, type[Mechanism]] = {
     kebab(name): getattr(mechanisms, name) for name in mechanisms.__all__ if name != "Mechanism"
 }
+
+
+def full_kind(name: str) -> str:
+    """Return the kind of mechanism that a name says completely: itself, or what a short name such as krr stands for.
+
+    A short name that stands for more than a kind (blh) stays as it is.
+    """
+    short = short_name(name)
+    kind, implied = SHORT_NAMES[short] if short else (name, {})
+    return kind if all(value is None for value in implied.values()) else name
 
 
 @dataclass(frozen=True)
@@ -171,7 +191,11 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
                 expected="a heading [mechanisms.NAME] for each mechanism",
                 remedy="choose a name, and write the mechanism's kind and epsilon under that heading",
             )
-        built[label] = _build(fields, MECHANISMS, place, domain)
+        try:
+            entries = spelt_out(fields, place)
+        except ClientError as error:
+            raise restated(error, StudyError) from None
+        built[label] = _build(entries, MECHANISMS, place, domain)
     return Study(domain, built, name, **limits, columns=columns)
 
 
@@ -272,7 +296,7 @@ def _build(fields: Mapping[str, Any], kinds: Mapping[str, Any], where: str, doma
             where=f"{where}, kind",
             got="nothing" if kind is None else shorten(kind),
             expected=", ".join(kinds),
-            remedy="choose one of these",
+            remedy=nearest_name(kind, kinds if domain is None else {**kinds, **SHORT_NAMES}, "choose one of these"),
         )
     entries = {name: value for name, value in fields.items() if name != "kind"}
     if domain is None:

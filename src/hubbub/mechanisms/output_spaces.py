@@ -28,6 +28,7 @@ from hubbub.core.arrays import (
     rounded_error,
 )
 from hubbub.core.errors import DomainError, HubbubError, OutputError, shorten
+from hubbub.core.number_advice import number_advice
 from hubbub.domains import Domain
 
 
@@ -243,7 +244,8 @@ def parse_whole_number(entry: object, where: str, expected: str) -> object:
     if number is None and not isinstance(entry, str):
         return entry
     if number is None or not float(number).is_integer():
-        what, got, remedy = "not a whole number", shorten(plain(entry)), "write digits only, with an optional sign"
+        what, got = "not a whole number", shorten(plain(entry))
+        remedy = number_advice(entry, "write digits only, with an optional sign", whole=True)
         raise OutputError(what, where=where, got=got, expected=expected, remedy=remedy, code="not-a-number")
     if may_be_rounded(number):
         raise rounded_error(OutputError, number, where=where, expected=expected)

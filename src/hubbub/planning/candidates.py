@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from hubbub.client import SHORT_NAMES, short_name
 from hubbub.core.arrays import as_real
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.serialization import Portable
+from hubbub.core.text import nearest_name
 from hubbub.domains import Domain
-from hubbub.intake.study import MECHANISMS, kebab
+from hubbub.intake.study import MECHANISMS, full_kind, kebab
 from hubbub.mechanisms import Mechanism
 from hubbub.planning.answers import Privacy
 from hubbub.planning.validation import ROUNDING, check_budgets, check_radius, check_reports_per_user
@@ -212,10 +214,16 @@ def _parts(entry: object) -> PartsOrKinds:
 def _mechanism_or_kind(entry: object) -> Mechanism | Kind:
     if isinstance(entry, Mechanism):
         return entry
-    if isinstance(entry, str) and entry not in MECHANISMS:
-        kinds = ", ".join(name for name, kind in MECHANISMS.items() if not _missing_arguments(kind))
-        raise _refused("no such kind of mechanism", shorten(entry), "check the spelling", expected=kinds)
-    kind = MECHANISMS[entry] if isinstance(entry, str) else entry
+    name = full_kind(entry) if isinstance(entry, str) else ""
+    if isinstance(entry, str) and name not in MECHANISMS:
+        kinds = [name for name, kind in MECHANISMS.items() if not _missing_arguments(kind)]
+        remedy = nearest_name(name, kinds, "check the spelling")
+        if short := short_name(name):
+            full, parameters = SHORT_NAMES[short]
+            build = ", ".join(["domain", "epsilon", *(f"{key}={value}" for key, value in parameters.items())])
+            remedy = f"build the mechanism: {MECHANISMS[full].__name__}({build})"
+        raise _refused("no such kind of mechanism", shorten(entry), remedy, expected=", ".join(kinds))
+    kind = MECHANISMS[name] if isinstance(entry, str) else entry
     if not (isinstance(kind, type) and issubclass(kind, Mechanism)):
         raise _refused("this is not a mechanism", shorten(entry), "build a mechanism first, or name a kind")
     if missing := _missing_arguments(kind):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.errors import shorten
+from hubbub.core.number_advice import number_advice
 from hubbub.intake.group_names import entry_name
 from hubbub.intake.reject_causes import Fault, missing_entry, row_fault
 from hubbub.intake.sources.base import Rows
@@ -21,7 +22,7 @@ from hubbub.intake.sources.distinct_entries import entries_of
 from hubbub.reports.survey_weights import NO_LABEL
 
 FIRST_TAG = 1 << 40  # as an item: above the number of any output
-NUMBER = re.compile(r"\s*(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+NUMBER = re.compile(r"\s*(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 Tag = tuple[float, str, str]
 
 
@@ -85,7 +86,7 @@ def _weight(entry: object) -> float | Fault:
             "the weight is not a positive number",
             got=shorten(entry),
             expected="how many people the row's user stands for, such as 0.83",
-            remedy="correct the weight; remove the rows of users who do not count",
+            remedy=number_advice(entry, "correct the weight; remove the rows of users who do not count"),
             column="weight",
         )
     return weight

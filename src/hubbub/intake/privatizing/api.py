@@ -12,7 +12,7 @@ from hubbub.intake.counting.external_sort import Scratch
 from hubbub.intake.privatizing.reports_writing import check_reports_path, is_typed, open_reports
 from hubbub.intake.privatizing.row_privatizing import RowPrivatizer
 from hubbub.intake.privatizing.value_positions import no_values, value_columns
-from hubbub.intake.read_plan import ReadPlan, read_rows, with_roles
+from hubbub.intake.read_plan import ReadPlan, format_notes, read_rows, with_roles
 from hubbub.intake.reading_notes import copies_notes, limit_notes
 from hubbub.intake.sources.column_names import ColumnNames, unused_columns
 from hubbub.intake.sources.source_lookup import sources_of, without_copies
@@ -89,8 +89,8 @@ def privatize_file(
     target = check_reports_path(path, inputs)
     wanted = [value_columns(each, study, mechanism) for each in sources]
     users = "user" in with_roles(sources, wanted, ("user",), "users-in-some")
-    notes = (*copies_notes(copies), *limit_notes(study, users=users))
-    plan = ReadPlan(study, sources, wanted, users, notes)
+    notes = (*copies_notes(copies), *format_notes(sources, wanted), *limit_notes(study, users=users))
+    plan = ReadPlan(study, sources, wanted, users, notes=notes)
     only = next(iter(study.mechanisms)) if len(study.mechanisms) == 1 else mechanism
     stamp = Stamp(study.fingerprint, "secure" if randomness.secure else "seeded", only)
     with Scratch(plan.memory) as scratch:

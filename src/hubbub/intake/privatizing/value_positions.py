@@ -17,6 +17,7 @@ import numpy as np
 from hubbub.core.arrays import Floats, Positions, plain
 from hubbub.core.arrow import pa
 from hubbub.core.errors import DomainError, HubbubError, IntakeError, OutputError, ReportsError, SettingError, shorten
+from hubbub.core.number_advice import number_advice
 from hubbub.domains import Domain
 from hubbub.intake.counting.item_encoder import is_empty
 from hubbub.intake.reject_causes import Fault, refusal
@@ -209,7 +210,8 @@ class ValueReader:
                 return _fault("value", error.code, error.what, error.got, error.expected, error.remedy)
             code = error.code if error.code == "not-a-number" else "out-of-domain"
             what = "not a whole number" if error.code == "not-a-number" else "a value is not in the domain"
-            return _fault("value", code, what, shorten(plain(entry)), self._domain.describe())
+            remedy = number_advice(entry, CORRECT_ROW, whole=True) if code == "not-a-number" else CORRECT_ROW
+            return _fault("value", code, what, shorten(plain(entry)), self._domain.describe(), remedy)
 
 
 def read_numbers(column: pa.ChunkedArray, name: str) -> Floats:
@@ -223,7 +225,8 @@ def read_numbers(column: pa.ChunkedArray, name: str) -> Floats:
     entry = column[row].as_py()
     if wrong is None or not wrong[row]:
         raise BadRowError(row, missing(name))
-    raise BadRowError(row, _fault(name, "not-a-number", "not a number", shorten(entry), "a number such as 37.75"))
+    expected, remedy = "a number such as 37.75", number_advice(entry, CORRECT_ROW)
+    raise BadRowError(row, _fault(name, "not-a-number", "not a number", shorten(entry), expected, remedy))
 
 
 def read_all_numbers(columns: Mapping[str, pa.ChunkedArray]) -> list[Floats]:

@@ -48,8 +48,12 @@ class Source(ABC):
     is_addressed = False  # whether the name says where the rows are, so that the same name means the same rows
     done = 0.0  # the share that was read so far, if that is known
     columns = OWN_NAMES  # what its columns are called
-    expected_column = "one column {}"  # what is expected where a column is missing, and how to add it
-    column_remedy = "rename the column that holds it to {}"
+    column_remedy = "rename the column that holds it to {}"  # where a column is missing
+
+    @property
+    def expected_column(self) -> str:
+        """What is expected where a column is missing."""
+        return "one column {}"
 
     @abstractmethod
     def header(self) -> list[str]:
@@ -58,6 +62,10 @@ class Source(ABC):
     @abstractmethod
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield all rows in batches, with the wanted columns (each is in the header once)."""
+
+    def notes(self, wanted: Sequence[str]) -> list[str]:  # noqa: ARG002  # other sources need them
+        """Return sentences about how the wanted columns are read, where that is not obvious."""
+        return []
 
     def digest(self) -> str | None:
         """Return the SHA-256 of the content; None if there are no fixed bytes."""

@@ -9,6 +9,7 @@ would not show a row that they lost.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,17 +17,22 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from hubbub.core.errors import shorten
+from hubbub.core.text import listed
 from hubbub.intake.reject_causes import Fault, row_fault
 from hubbub.intake.sources import text_files
 from hubbub.intake.sources.base import Rows
 from hubbub.intake.sources.csv_header import SEPARATORS, CsvHeader, read_header
 from hubbub.intake.sources.csv_records import Layout, count_lines, end_of_line, find_records, parse_record
+from hubbub.intake.sources.decimal_commas import DecimalCommas
 from hubbub.intake.sources.file_source import FileSource
 from hubbub.intake.sources.text_files import read_pieces, with_last
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+NUMBER_COLUMNS = frozenset(  # that hold numbers with decimals, whatever the domain is
+    ("weight", "lat", "latitude", "lon", "lng", "long", "longitude", "x", "y", "count", "probability", "share")
+)
 SLOW_BYTES = 1 << 16  # a piece no larger than this is read record by record without looking for a plain part of it
 
 
@@ -51,31 +57,73 @@ class _Window(NamedTuple):
 class CsvSource(FileSource):
     """A CSV or TSV file, perhaps compressed.
 
-    `names` are the columns of a file without a header. `packed` says that most outputs are long and distinct.
+    `names` are the columns of a file without a header. `packed` says that most outputs are long and distinct, and
+    `raw_numbers` that values are numbers rather than labels.
     """
 
     unit = "line"
     column_remedy = "name one column {} in the header"
 
-    def __init__(self, path: Path, delimiter: str, *, packed: bool = False, names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        delimiter: str,
+        *,
+        packed: bool = False,
+        raw_numbers: bool = False,
+        names: Sequence[str] | None = None,
+    ) -> None:
         super().__init__(path)
-        self._delimiter = delimiter
+        self._likely_delimiter = delimiter
         self._packed = packed
+        self._number_columns = NUMBER_COLUMNS | {"value"} if raw_numbers else NUMBER_COLUMNS
         self._names_without_header = names
-        self.expected_column = f"one column {{}}, and {SEPARATORS[delimiter]} between columns"
 
     @cached_property
     def _head(self) -> CsvHeader:
         if self._names_without_header is not None:
-            return CsvHeader(list(self._names_without_header), 0, 0)
-        return read_header(self.path, self._delimiter)
+            return CsvHeader(list(self._names_without_header), 0, 0, self._likely_delimiter)
+        return read_header(self.path, self._likely_delimiter)
+
+    @property
+    def _delimiter(self) -> str:
+        return self._head.delimiter
+
+    @property
+    def expected_column(self) -> str:
+        """What is expected where a column is missing."""
+        return f"one column {{}}, and {SEPARATORS[self._delimiter]} between columns"
 
     def header(self) -> list[str]:
         """Return the fields of the header."""
         return list(self._head.names)
 
+    def notes(self, wanted: Sequence[str]) -> list[str]:
+        """Return a sentence about decimal commas, if there may be any in the wanted columns."""
+        numbers = self._with_decimals(wanted)
+        if not numbers:
+            return []
+        return [
+            f"{self.name}: columns are separated by semicolons, so that a comma in a number ({listed(numbers)}) is its "
+            "decimal sign"
+        ]
+
+    def _with_decimals(self, wanted: Sequence[str]) -> list[str]:
+        """Return the columns in which a comma is the decimal sign."""
+        if self._delimiter != ";":
+            return []
+        roles = {name: self.columns.role_of(name) or name.strip().lower() for name in wanted}
+        return [name for name, role in roles.items() if role in self._number_columns]
+
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield the rows, some tens of megabytes at a time."""
+        numbers, commas = self._with_decimals(wanted), DecimalCommas(self.name)
+        for rows in self._pieces(wanted):
+            points = {name: commas.as_points(name, rows.columns[name]) for name in numbers}
+            yield replace(rows, columns={**rows.columns, **points}) if points else rows
+
+    def _pieces(self, wanted: Sequence[str]) -> Iterator[Rows]:
+        """Yield the rows as they are written."""
         head, buffer, in_long_line = self._head, b"", False
         skip, line, size = head.size, 1 + head.lines, text_files.PIECE_BYTES
         for piece, last in with_last(read_pieces(self.path, self._set_done)):

@@ -23,7 +23,7 @@ NEWLINE, RETURN, QUOTE = 10, 13, 34
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_RECORD_LINES = 100  # enough for a comment, too few for half a file between two stray quotes
 QUOTED_FIELD = re.compile(rb'"((?:[^"]++|"")*+)"')
-UNQUOTED_FIELD = {",": re.compile(rb"[^,\r\n]*+"), "\t": re.compile(rb"[^\t\r\n]*+")}
+UNQUOTED_FIELD = {separator: re.compile(rb"[^%b\r\n]*+" % separator.encode()) for separator in ",\t;|"}
 LINE = re.compile(rb"[^\r\n]*+(?:\r\n|\r|\n|\Z)")
 
 

@@ -143,9 +143,17 @@ def check_column(column: pa.ChunkedArray, name: str) -> pa.DataType:
         else "one number in every row"
         if name in PLURALS
         else "one number, text or packed row of bits in every row",
-        remedy="write outputs as text: a label, column:row, seed:bucket, or a string of 0 and 1"
-        if name == "output"
-        else "write decimal numbers"
-        if name in PLURALS
-        else "convert the column to text",
+        remedy=_type_remedy(kind, name),
     )
+
+
+def _type_remedy(kind: pa.DataType, name: str) -> str:
+    import pyarrow as pa
+
+    if name in ("output", "value") and pa.types.is_temporal(kind):
+        return "write the numbers that the study counts in place of dates and times, such as days since the first one"
+    if name == "output":
+        return "write outputs as text: a label, column:row, seed:bucket, or a string of 0 and 1"
+    if name in PLURALS:
+        return "write decimal numbers"
+    return "convert the column to text"

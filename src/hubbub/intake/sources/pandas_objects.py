@@ -42,6 +42,8 @@ class PandasColumn:
 
         self._where = where
         kind = column.dtype
+        if isinstance(kind, pd.SparseDtype):
+            column = column.sparse.to_dense()
         if isinstance(kind, pd.CategoricalDtype) and kind.categories.dtype == object:
             column = column.astype(object)
         self._column = column

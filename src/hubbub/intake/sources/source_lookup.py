@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from hubbub.intake.sources.csv_header import DELIMITERS
 from hubbub.intake.sources.csv_reader import CsvSource
 from hubbub.intake.sources.database import DatabaseSource
 from hubbub.intake.sources.database_address import is_address, parse_address
+from hubbub.intake.sources.excel import EXCEL_EXTENSION, OTHER_WORKBOOKS, ExcelSource
 from hubbub.intake.sources.file_source import COMPRESSIONS, FileSource, check_file
 from hubbub.intake.sources.frames import FrameSource, is_frame
 from hubbub.intake.sources.json_lines import JSON_EXTENSIONS, JsonLinesSource
@@ -29,7 +31,9 @@ READERS: dict[str, Callable[[Path], Source]] = {
     **dict.fromkeys(PARQUET_EXTENSIONS, ParquetSource),
     **dict.fromkeys(ARROW_EXTENSIONS, ArrowSource),
     **dict.fromkeys(JSON_EXTENSIONS, JsonLinesSource),
+    EXCEL_EXTENSION: ExcelSource,
 }
+SHEET = re.compile(rf"(?P<path>.+{re.escape(EXCEL_EXTENSION)})#(?P<sheet>.+)", re.IGNORECASE | re.DOTALL)
 EXTENSIONS = [*DELIMITERS, *READERS]
 EXPECTED_EXTENSION = f"one of {', '.join(EXTENSIONS)}; text files also with .gz or .zst"
 EQUAL_FILES = ("skip", "count")
@@ -77,6 +81,9 @@ def _sources_of_entry(entry: object, study: Study) -> list[Source]:
         )
     if is_address(entry):
         return [DatabaseSource(parse_address(entry))]
+    if (named := SHEET.fullmatch(entry)) and not os.path.exists(entry):  # noqa: PTH110  # never raises
+        check_file(Path(named["path"]))
+        return [ExcelSource(Path(named["path"]), named["sheet"])]
     return [_file_source(path, study) for path in _paths_of(entry)]
 
 
@@ -120,7 +127,8 @@ def _file_source(path: Path, study: Study) -> Source:
     extension = extension_of(path)
     if extension in DELIMITERS:
         packed = any(is_packed(mechanism) for mechanism in study.mechanisms.values())
-        return CsvSource(path, DELIMITERS[extension], packed=packed)
+        raw_numbers = study.domain.raw_locator is not None
+        return CsvSource(path, DELIMITERS[extension], packed=packed, raw_numbers=raw_numbers)
     if extension in READERS:
         return READERS[extension](path)
     raise refusal(
@@ -129,7 +137,9 @@ def _file_source(path: Path, study: Study) -> Source:
         where=str(path),
         got="".join(path.suffixes[-2:]) or "no extension",
         expected=EXPECTED_EXTENSION,
-        remedy="rename the file, or convert it",
+        remedy="open it in its program and save it as .xlsx"
+        if extension in OTHER_WORKBOOKS
+        else "rename the file, or convert it",
     )
 
 
@@ -140,7 +150,7 @@ def extension_of(path: Path) -> str:
         return extension
     extension = Path(path.stem).suffix.lower()
     # Parquet and Arrow compress their own content.
-    return "" if extension in (*PARQUET_EXTENSIONS, *ARROW_EXTENSIONS) else extension
+    return "" if extension in (*PARQUET_EXTENSIONS, *ARROW_EXTENSIONS, EXCEL_EXTENSION) else extension
 
 
 def check_equal_files(equal_files: object) -> None:

@@ -2,45 +2,64 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from hubbub.core.errors import shorten
+from hubbub.core.errors import IntakeError, shorten
 from hubbub.intake.reject_causes import CAUSES, Fault, refusal, row_fault
 from hubbub.intake.sources.file_source import COMPRESSIONS, file_errors
 
 PIECE_BYTES = 1 << 25  # read at a time
 MAX_LINE_BYTES = 1 << 21  # of a row: two million bits as text, or half a million values packed as hexadecimal digits
-ENCODINGS = {  # by their byte order marks
-    b"\xff\xfe\x00\x00": "UTF-32",
-    b"\x00\x00\xfe\xff": "UTF-32",
-    b"\xff\xfe": "UTF-16",
-    b"\xfe\xff": "UTF-16",
-}
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks
+UTF32_MARKS = (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
 
 
 def read_pieces(path: Path, report: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
     """Yield the bytes of a text a piece at a time; `report` is told how many bytes of the file were read."""
     with file_errors(path), _open_decompressed(path) as (content, file):
-        first = _read_piece(content)
-        for mark, encoding in ENCODINGS.items():
-            if first.startswith(mark):
-                raise refusal(
-                    "wrong-encoding",
-                    "the file is not in UTF-8",
-                    where=str(path),
-                    got=f"the byte order mark of {encoding}",
-                    expected="a text in UTF-8",
-                    remedy="save it as UTF-8, for example: iconv -f UTF-16 -t UTF-8",
-                )
-        piece = first.removeprefix(b"\xef\xbb\xbf")
+        piece = _read_piece(content)
+        if piece.startswith(UTF32_MARKS):
+            raise _wrong_encoding(path, "the byte order mark of UTF-32")
+        as_utf8 = _utf16_converter(path) if piece.startswith(UTF16_MARKS) else None
+        piece = piece.removeprefix(b"\xef\xbb\xbf")
         while piece:
             report(file.tell())
-            yield piece
+            if text := piece if as_utf8 is None else as_utf8(piece, False):
+                yield text
             piece = _read_piece(content)
+        if as_utf8 is not None:
+            as_utf8(b"", True)
+
+
+def _utf16_converter(path: Path) -> Callable[[bytes, bool], bytes]:
+    """Return a function from the next piece of a text in UTF-16, and whether it is the last, to UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-16")()
+
+    def convert(piece: bytes, final: bool) -> bytes:
+        try:
+            return decoder.decode(piece, final).encode()
+        except UnicodeDecodeError as error:
+            raise _wrong_encoding(
+                path, f"the byte order mark of UTF-16, and bytes that are not: {error.reason}"
+            ) from None
+
+    return convert
+
+
+def _wrong_encoding(path: Path, got: str) -> IntakeError:
+    return refusal(
+        "wrong-encoding",
+        "the file is not in UTF-8",
+        where=str(path),
+        got=got,
+        expected="a text in UTF-8, or in UTF-16 with its byte order mark",
+        remedy="save it as UTF-8, for example: iconv -f UTF-32 -t UTF-8",
+    )
 
 
 def with_last(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
