@@ -55,6 +55,7 @@ class CsvSource(FileSource):
     """
 
     unit = "line"
+    is_typed = False
     column_remedy = "name one column {} in the header"
 
     def __init__(self, path: Path, delimiter: str, *, packed: bool = False, names: Sequence[str] | None = None) -> None:
