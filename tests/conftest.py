@@ -41,6 +41,12 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return write
 
 
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
+    """A PostgreSQL server for all tests of this process."""
+    yield from servers.start(tmp_path_factory.mktemp("postgres"))
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: Any) -> Generator[None]:
     """Say, after everything else, how many tests did not run for want of a browser or a database, and the remedy."""

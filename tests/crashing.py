@@ -7,6 +7,7 @@ runs are children of a server that has imported everything and started no thread
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import io
@@ -15,9 +16,11 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -277,6 +280,44 @@ class Scenario:
             )
         finally:
             tempfile.tempdir = before
+
+
+@dataclass
+class Grown(Scenario):
+    """Collecting what a table has got since the tally was written."""
+
+    def run(self) -> hb.Tally:
+        """Run the command."""
+        address = f"sqlite:///{self.folder / 'reports.db'}#reports"
+        before, tempfile.tempdir = tempfile.tempdir, str(self.folder / "tmp")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", hb.HubbubWarning)
+                return hb.collect(self.folder / "study.toml", address, self.target, watermark="id", late_window=10)
+        finally:
+            tempfile.tempdir = before
+
+    @classmethod
+    def in_folder(cls, folder: Path, rows: int) -> Grown:
+        """Return a table that has been counted, and has grown since: at the mark, below it and beyond it."""
+        for name in ("out", "tmp"):
+            (folder / name).mkdir(parents=True)
+        (folder / "study.toml").write_text(STUDY)
+        grown = cls("grown", folder, {})
+        with contextlib.closing(sqlite3.connect(folder / "reports.db", isolation_level=None)) as database:
+            database.execute("CREATE TABLE reports (id INTEGER, mechanism TEXT, output TEXT)")
+            for start, end in ((0, rows), (rows - 3, 2 * rows)):
+                entries = [(number, "strong", number % 20) for number in range(start, end)]
+                database.execute("BEGIN")
+                database.executemany("INSERT INTO reports VALUES (?, ?, ?)", entries)
+                database.execute("COMMIT")
+                if start == 0:
+                    grown.run()
+                    grown.before = grown.found()
+        grown.run()
+        grown.after = grown.found()
+        grown.restore()
+        return grown
 
 
 def scenarios(folder: Path, users: int) -> list[Scenario]:

@@ -25,12 +25,7 @@ from hubbub.intake.sources.database_address import is_address, parse_address
 from hubbub.intake.sources.engines.duckdb import DuckDB
 from hubbub.intake.sources.engines.postgresql import PostgreSQL
 from hubbub.intake.sources.engines.sqlite import SQLite
-from servers import PASSWORD, Server, start
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    yield from start(tmp_path_factory.mktemp("postgres"))
+from servers import PASSWORD, Server
 
 
 @pytest.fixture

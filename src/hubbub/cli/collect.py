@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,33 @@ from hubbub.intake.group_names import group_titles
 from hubbub.intake.read_plan import refuse_overwriting
 
 MAX_NAMED_GROUPS = 12
+
+
+@dataclass(frozen=True)
+class WatermarkOptions:
+    """How sources are continued that have grown since the last run."""
+
+    watermark: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Go on where the last run ended, by this id or time of arrival (docs/nightly.md).",
+        ),
+    ] = None
+    late: Annotated[
+        str,
+        typer.Option(
+            metavar="tell|count|ignore", help="Rows that arrive behind the watermark: tell, count those in the window."
+        ),
+    ] = "tell"
+    late_window: Annotated[
+        str | None,
+        typer.Option(metavar="N|TIME", help="How far behind the watermark rows are remembered: 1000, 10min, 2d."),
+    ] = None
+    lag: Annotated[
+        str | None,
+        typer.Option(metavar="N|TIME", help="Leave the newest rows for the next run: those within 1000, 10min, 2d."),
+    ] = None
 
 
 def command(
@@ -39,6 +67,7 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="A file with a secret key, under which a digest of each user is kept."),
     ] = None,
+    growing: WatermarkOptions,
     by: By = None,
     cluster: Cluster = None,
     as_json: AsJson = False,
@@ -53,6 +82,7 @@ def command(
         users_key=users_key,
         by=by or None,
         cluster=cluster,
+        **vars(growing),
         **vars(reading),
     )
     show_tally(follow(run, "collecting"), as_json)
@@ -78,4 +108,8 @@ def show_tally(tally: Tally, as_json: bool) -> None:
         groups = f"{plural(len(shown), 'group')} by {', '.join(map(printable, summary.by))}"
         hidden = [f"{len(shown) - MAX_NAMED_GROUPS:,} more"] if len(shown) > MAX_NAMED_GROUPS else []
         out().print(f"{groups}: {'; '.join([*shown[:MAX_NAMED_GROUPS], *hidden])}", soft_wrap=True)
+    for source in summary.sources:
+        if source.mark is not None:
+            reached = f"{printable(source.mark.column)} = {source.mark.value}"
+            out().print(f"{printable(source.name)}: counted up to {reached}", soft_wrap=True)
     print_summary(summary)

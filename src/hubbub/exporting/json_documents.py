@@ -14,7 +14,7 @@ from hubbub.intake.group_names import group_titles
 from hubbub.intake.privacy_loss_summary import epsilon_document
 from hubbub.intake.privatizing.api import Privatized
 from hubbub.intake.tallies.tally import Tally
-from hubbub.intake.tallies.tally_summary import Summary
+from hubbub.intake.tallies.tally_summary import CountedSource, Summary
 from hubbub.intervals import Band
 from hubbub.poisoning import Shift
 from hubbub.resolution import Resolution, suggestion
@@ -221,7 +221,7 @@ def tally_document(tally: Tally) -> dict[str, Any]:
         "rows": summary.rows,
         "rejected": sum(summary.rejected.values()),
         "rejected_by_cause": dict(sorted(summary.rejected.items())),
-        "sources": [{"name": source.name, "sha256": source.digest, "rows": source.rows} for source in summary.sources],
+        "sources": [_source_document(source) for source in summary.sources],
         "weight": summary.weight,
         "by": list(summary.by),
         "groups": [
@@ -232,6 +232,15 @@ def tally_document(tally: Tally) -> dict[str, Any]:
         "notes": list(summary.notes),
         "epsilon_per_user": epsilon_document(summary.spent, summary.study, users_named=summary.named),
     }
+
+
+def _source_document(source: CountedSource) -> dict[str, Any]:
+    """Return what was counted of a source, and how far."""
+    mark = source.mark
+    reached = None
+    if mark is not None:
+        reached = {"column": mark.column, "value": mark.value, "first": mark.type.text(mark.first), "late": mark.late}
+    return {"name": source.name, "sha256": source.digest, "rows": source.rows, "watermark": reached}
 
 
 def privatized_document(privatized: Privatized) -> dict[str, Any]:

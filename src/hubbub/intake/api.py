@@ -13,14 +13,16 @@ from hubbub.core.files import sync_folder
 from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import Progress, stepwise
 from hubbub.intake.cluster_reading import gather_from_workers, scatter
+from hubbub.intake.counting.continued_source import ContinuedSource
 from hubbub.intake.counting.external_sort import DEFAULT_MEMORY, Scratch
 from hubbub.intake.counting.group_counters import GroupCounters
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.scratch_folder import sweep
 from hubbub.intake.counting.user_digests import UserDigests
+from hubbub.intake.counting.watermark import WatermarkSettings, check_watermark
 from hubbub.intake.group_names import EVERYBODY, check_by, study_groups
 from hubbub.intake.in_memory_reading import read
-from hubbub.intake.read_plan import plan_reading, read_rows, refuse_survey
+from hubbub.intake.read_plan import continue_sources, plan_reading, read_rows, refuse_survey
 from hubbub.intake.reading_notes import limit_notes, overlap_notes
 from hubbub.intake.sources.column_names import ColumnNames
 from hubbub.intake.study import Study
@@ -215,6 +217,10 @@ def collect(
     x_column: str | None = None,
     y_column: str | None = None,
     equal_files: str | None = None,
+    watermark: str | None = None,
+    late: str = "tell",
+    late_window: str | int | None = None,
+    lag: str | int | None = None,
 ) -> Generator[Progress, None, Tally]:
     """Count reports into a tally on disk.
 
@@ -248,6 +254,17 @@ def collect(
         (``"skip"``), or reports of different people (``"count"``). Without it such a file is refused.
     time_column
         The column of times, if it is not ``time``.
+    watermark
+        A column that grows with its source: an id, or the time at which the row was written. The tally remembers how
+        far each source was counted, and the next run reads the rows beyond alone.
+    late
+        What is done about rows that arrive behind the watermark: ``"tell"`` warns of them, ``"count"`` counts those in
+        the window, ``"ignore"`` does not look for them.
+    late_window
+        How far below the watermark rows are remembered, so that late ones are told from counted ones: ``"2d"``,
+        ``"10min"``, or a whole number for a column of whole numbers. By default only those at the watermark itself are.
+    lag
+        How far to stay behind the largest value, in the same units: the newest rows are left for the next run.
     allow_rejects, memory, output_column, user_column, mechanism_column, weight_column, stratum_column, cluster_column
         As in `read_reports`.
     lat_column, lon_column, x_column, y_column
@@ -260,8 +277,9 @@ def collect(
     """
     study, source = study_and_source(study, source, "collect(study, source, path)")
     divided_by = check_by(study_groups(study) if by is None else by, "collect(by=)")
+    growing = check_watermark(watermark, late, late_window, lag)
     if cluster is not None:
-        _refuse_on_cluster(users_key, divided_by)
+        _refuse_on_cluster(users_key, divided_by, growing)
     check_writable(study)
     target = check_target(path)
     key = None if users_key is None else UserDigests.read_key(Path(users_key))
@@ -294,7 +312,9 @@ def collect(
                 y=y_column,
             ),
             equal_files=equal_files,
+            watermark=growing,
         )
+        plan = continue_sources(plan, old, key)
         if cluster is not None:
             refuse_survey(plan, "survey weights are not read on a cluster", "collect on one machine")
         if old is not None and plan.sources and old.summary.survey != plan.survey:
@@ -340,12 +360,22 @@ def collect(
                 rejected_in_groups([rejected_by_group, *([] if old is None else [old.summary.rejected_by_group()])]),
                 None if known_users is None else known_users.digests(),
             )
-    warn_caller(plan.notes)
-    return Tally(target, replace(written, skipped=plan.skipped, notes=plan.notes))
+    late_rows = [note for each in plan.sources if isinstance(each, ContinuedSource) for note in each.mark_notes]
+    notes = (*plan.notes, *late_rows)
+    warn_caller(notes)
+    return Tally(target, replace(written, skipped=plan.skipped, notes=notes))
 
 
-def _refuse_on_cluster(users_key: object, by: Sequence[str]) -> None:
+def _refuse_on_cluster(users_key: object, by: Sequence[str], watermark: WatermarkSettings | None) -> None:
     """Refuse what is only done on one machine."""
+    if watermark is not None:
+        raise SettingError(
+            "sources with a watermark are read on one machine only",
+            where="collect(watermark=, cluster=)",
+            got="both",
+            expected="one of them",
+            remedy="collect on one machine: after the first run only new rows are read",
+        )
     if users_key is not None:
         raise SettingError(
             "users' digests are not kept on a cluster",

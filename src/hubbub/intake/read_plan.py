@@ -11,7 +11,7 @@ import io
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict
 
@@ -20,9 +20,12 @@ from hubbub.core.files import atomic_write
 from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import Progress
 from hubbub.core.threads import read_ahead
+from hubbub.intake.counting.continued_source import ContinuedSource
 from hubbub.intake.counting.external_sort import DEFAULT_MEMORY, check_memory
 from hubbub.intake.counting.place_check import PlaceCheck
 from hubbub.intake.counting.rejects import NO_REJECTS, Allowance, Rejects
+from hubbub.intake.counting.row_digests import RowDigester
+from hubbub.intake.counting.watermark import WatermarkSettings
 from hubbub.intake.reading_notes import copies_notes, limit_notes, overlap_notes, place_notes, unused_notes
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Rows, Source
@@ -34,11 +37,10 @@ from hubbub.intake.sources.column_names import (
     wanted_columns,
     with_places,
 )
-from hubbub.intake.sources.file_source import FileSource
 from hubbub.intake.sources.source_lookup import check_equal_files, sources_of, without_copies
 from hubbub.intake.stamps import check_stamp
 from hubbub.intake.study import Study
-from hubbub.intake.tallies.double_counting import new_sources
+from hubbub.intake.tallies.double_counting import counted_before, new_sources
 from hubbub.intake.tallies.tally import ENDING, Tally
 from hubbub.intake.tallies.tally_summary import CountedSource
 from hubbub.reports.validation import no_reports
@@ -72,6 +74,7 @@ class ReadPlan:
     allowed: Allowance = NO_REJECTS
     rejects: Path | None = None  # the file that lists rejected rows
     always_list: bool = True  # write that file even if no row is rejected?
+    watermark: WatermarkSettings | None = None  # of sources that grow
 
     @property
     def names(self) -> list[str]:
@@ -113,11 +116,12 @@ def plan_reading(
     memory: str = DEFAULT_MEMORY,
     columns: ColumnNames = OWN_NAMES,
     equal_files: str | None = None,
+    watermark: WatermarkSettings | None = None,
 ) -> ReadPlan:
     """Return the plan of a run over reports; all headers are looked at before anything is counted.
 
     `by` are the columns to group by, `target` is the tally to be written, and `old` the one that is there already: what
-    it holds is skipped.
+    it holds is skipped. With a `watermark`, sources are continued that have grown.
     """
     allowed = Allowance.of(allow_rejects)
     check_memory(memory)
@@ -127,18 +131,21 @@ def plan_reading(
     if listed is None and target is not None:
         listed = target.with_name(target.name.removesuffix(ENDING) + ".rejects.csv")
     refuse_overwriting(listed, [*(file for each in everything for file in each.files), target], "rejects")
-    new, skipped = new_sources(everything, old, equal_files)
+    grows = None if watermark is None else watermark.column
+    new, skipped = new_sources(everything, old, equal_files, watermark=grows)
     sources, copies = without_copies(new, equal_files)
     for each in sources:
         check_stamp(each.name, each.stamp(), study)
     named = [each.columns for each in sources]
     for each in sources:
         each.columns = with_places(each, study)
-    wanted = [wanted_columns(each, study, by) for each in sources]
+    wanted = [wanted_columns(each, study, by, grows) for each in sources]
     users = "user" in with_roles(sources, wanted, ("user",), "users-in-some")
     survey = with_roles(sources, wanted, [role for role in SURVEY_ROLES if role not in by], "weights-in-some")
-    counted_before = [] if old is None else [counted.name for counted in old.sources]
-    unused = [(each.name, unused_columns(each, names)) for each, names in zip(sources, wanted, strict=True)]
+    continued = {source_name(each) for each in sources} if grows is not None else set()
+    earlier = [] if old is None else [counted.name for counted in old.sources if counted.name not in continued]
+    used = [[*names, *([] if grows is None else [grows])] for names in wanted]
+    unused = [(each.name, unused_columns(each, names)) for each, names in zip(sources, used, strict=True)]
     notes = (
         *copies_notes(copies),
         *place_notes(
@@ -147,11 +154,36 @@ def plan_reading(
         ),
         *format_notes(sources, wanted),
         *unused_notes(unused, users=users),
-        *overlap_notes([source_name(each) for each in sources], counted_before, users=users),
+        *overlap_notes([source_name(each) for each in sources], earlier, users=users),
         *limit_notes(study, users=users),
     )
     always = rejects is not None or target is None
-    return ReadPlan(study, sources, wanted, users, by, survey, notes, skipped, memory, allowed, listed, always)
+    return ReadPlan(
+        study, sources, wanted, users, by, survey, notes, skipped, memory, allowed, listed, always, watermark
+    )
+
+
+def continue_sources(plan: ReadPlan, old: Tally | None, key: bytes | None) -> ReadPlan:
+    """Return a plan with a watermark, in which each source holds the rows alone that were not counted before."""
+    settings = plan.watermark
+    if settings is None:
+        return plan
+    if plan.users and key is None and settings.keeps_digests:
+        raise SettingError(
+            "a watermark needs a key where rows say who sent them",
+            where="--watermark",
+            got="a column of users, and no key",
+            expected="a key for the digests by which the last rows are recognised: without one, anybody with the tally "
+            "could try out who sent what",
+            remedy="pass --users-key FILE; or pass --lag, with which no digests of rows are kept",
+        )
+    sources: list[Source] = []
+    for source in plan.sources:
+        counted = counted_before(source, old)
+        digester = RowDigester(key, f"{plan.study.fingerprint} {source.path_digest or source_name(source)}")
+        mark = None if counted is None else counted.mark
+        sources.append(ContinuedSource(source, settings, mark, digester, 0 if counted is None else counted.rows))
+    return replace(plan, sources=sources)
 
 
 def format_notes(sources: Sequence[Source], columns: Sequence[list[str]]) -> list[str]:
@@ -224,13 +256,13 @@ def read_rows(
             total += rows.counted
             done = int(PROGRESS_STEPS * (place + source.done) / len(plan.sources))
             yield Progress(done, PROGRESS_STEPS, f"{source.name}: {total:,} rows")
-        if total == 0:
+        before, mark = (source.rows_before, source.mark) if isinstance(source, ContinuedSource) else (0, None)
+        if total + before == 0:
             raise nothing(source.name)
         places.finish()
         digest = source.digest() if digests else None
-        if isinstance(source, FileSource):
-            source.check_unchanged()  # last: the digest must be of what was read
-        counted.append(CountedSource(source_name(source), digest, total, source.path_digest))
+        source.check_unchanged()  # last: the digest must be of what was read
+        counted.append(CountedSource(source_name(source), digest, before + total, source.path_digest, mark))
     return tuple(counted)
 
 

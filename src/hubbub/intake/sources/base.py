@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from hubbub.intake.sources.column_names import OWN_NAMES
 
 if TYPE_CHECKING:
     import pyarrow as pa  # at run time it is imported where it is used, because that takes a while
+
+    from hubbub.intake.sources.mark_types import MarkBounds
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,33 @@ class Rows:
         return self.first + rows if self.places is None else self.places[rows]
 
 
+class Snapshot:
+    """One state of a source, of which the rows around a watermark can be read without the others."""
+
+    is_indexed = False  # whether the largest entry of a column is found without reading all of them
+    skipped: int | None = 0  # rows before the bounds that were not read; None if nobody counted them
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def largest(self, column: str) -> Iterator[pa.ChunkedArray]:
+        """Yield parts of a column, of which one has its largest entry."""
+        for rows in self.source.rows([column]):
+            if rows.parsed:
+                yield rows.columns[column]
+
+    def rows(self, wanted: Sequence[str], bounds: MarkBounds | None) -> Iterator[Rows]:  # noqa: ARG002  # all are read
+        """Yield at least the rows within the bounds (None: all), and those without a watermark."""
+        return self.source.rows(wanted)
+
+
 class Source(ABC):
     """Something that holds rows: a file, a table in a database, a table in memory."""
 
     name: str  # as people know it
     unit = "row"  # what places count: the rows of a table, or the lines of a text
     is_addressed = False  # whether the name says where the rows are, so that the same name means the same rows
+    is_typed = True  # whether columns have types, so that a text of digits is not a number
     done = 0.0  # the share that was read so far, if that is known
     columns = OWN_NAMES  # what its columns are called
     column_remedy = "rename the column that holds it to {}"  # where a column is missing
@@ -66,6 +90,19 @@ class Source(ABC):
     def notes(self, wanted: Sequence[str]) -> list[str]:  # noqa: ARG002  # other sources need them
         """Return sentences about how the wanted columns are read, where that is not obvious."""
         return []
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Hold on to one state of the source."""
+        yield Snapshot(self)
+
+    def check_unchanged(self) -> None:  # noqa: B027  # most cannot change: a snapshot, a table in memory
+        """Refuse a source that changed while it was read."""
+
+    @property
+    def size_in_bytes(self) -> int | None:
+        """The size of a file; None if it is none."""
+        return None
 
     def digest(self) -> str | None:
         """Return the SHA-256 of the content; None if there are no fixed bytes."""

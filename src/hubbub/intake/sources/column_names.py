@@ -189,10 +189,11 @@ def _column_of(source: Source, names: Sequence[str], role: str) -> str | None:
     return usual[0] if usual else None
 
 
-def wanted_columns(source: Source, study: Study, by: Sequence[str] = ()) -> list[str]:
+def wanted_columns(source: Source, study: Study, by: Sequence[str] = (), watermark: str | None = None) -> list[str]:
     """Return the columns of a source that are read, by their names in the source.
 
-    A source is refused if a column is missing, is there twice, or has a meaning that would be ignored.
+    A source is refused if a column is missing, is there twice, or has a meaning that would be ignored. The watermark
+    must be there, too; it is returned only if it is read for its own sake.
     """
     names, columns = source.header(), source.columns
     if not names:
@@ -242,10 +243,25 @@ def wanted_columns(source: Source, study: Study, by: Sequence[str] = ()) -> list
     if by_period:
         wanted.append(columns.name_of("time"))
     wanted += [group for group in by if group not in wanted and not is_period(group, names)]
-    check_columns(source, names, wanted)
+    grows = [] if watermark is None else [watermark]
+    check_columns(source, names, [*wanted, *grows])
     has_weights = columns.name_of("weight") in wanted
-    _refuse_weights(source, unused_columns(source, wanted), WEIGHTS[1:] if has_weights else WEIGHTS)
+    _refuse_weights(source, unused_columns(source, [*wanted, *grows]), WEIGHTS[1:] if has_weights else WEIGHTS)
+    _refuse_watermark(columns, watermark)
     return wanted
+
+
+def _refuse_watermark(columns: ColumnNames, watermark: str | None) -> None:
+    """Refuse a column as a watermark that does not say when or in which order its rows came."""
+    role = "" if watermark is None else columns.role_of(watermark)
+    if role in ("output", "mechanism", *SURVEY_ROLES):
+        raise SettingError(
+            "the watermark must be a column that grows with the source",
+            where="--watermark",
+            got=f"{watermark}, the column of {role}s",
+            expected="an id, or the time at which the row was written",
+            remedy="name another column; add one to the source if there is none",
+        )
 
 
 def is_period(group: str, names: Sequence[str]) -> bool:

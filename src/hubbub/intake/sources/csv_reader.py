@@ -62,6 +62,7 @@ class CsvSource(FileSource):
     """
 
     unit = "line"
+    is_typed = False
     column_remedy = "name one column {} in the header"
 
     def __init__(

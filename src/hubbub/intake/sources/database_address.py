@@ -81,6 +81,13 @@ class Address:
             statement = statement.casefold()  # T and t are the same table
         return f"{self.scheme}:///{Path(self.target).resolve()}#{statement}"
 
+    @property
+    def database(self) -> str:
+        """Where the database is, whoever logs in and whatever is read."""
+        if self.scheme != "postgresql":
+            return f"{self.scheme}:///{Path(self.target).resolve()}"
+        return re.sub(r"://[^/@#]*@", "://", self.name.partition("#")[0])
+
     def scrub(self, text: str) -> str:
         """Return a driver's message without passwords and without our own alias."""
         for secret in self.secrets:

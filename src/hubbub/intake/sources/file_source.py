@@ -16,6 +16,7 @@ from hubbub.intake.sources.base import Source
 from hubbub.intake.stamps import read_neighbour
 
 UNCHANGING = ("st_dev", "st_ino", "st_size", "st_mtime_ns")  # of a file that nothing writes to
+PIECE_BYTES = 1 << 22  # read at a time for a digest
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}  # by the file's last extension
 
 
@@ -48,6 +49,11 @@ class FileSource(Source):
     def size(self) -> int:
         """Return the size of the file in bytes."""
         return self._status.st_size
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The size of the file."""
+        return self.size()
 
     def stamp(self) -> Mapping[str, str] | None:
         """Return the stamp in the file next to this one: a text has no room for it."""
@@ -110,10 +116,16 @@ def check_file(path: Path) -> os.stat_result:
     return status
 
 
-def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes."""
+def file_digest(path: Path, size: int | None = None) -> str:
+    """Return the SHA-256 of a file's bytes, or of the first `size` of them."""
     with file_errors(path), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        if size is None:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.sha256()
+        while size > 0 and (piece := file.read(min(size, PIECE_BYTES))):
+            digest.update(piece)
+            size -= len(piece)
+        return digest.hexdigest()
 
 
 @contextmanager

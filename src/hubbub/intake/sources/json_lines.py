@@ -36,6 +36,7 @@ class JsonLinesSource(FileSource):
     """A file with one JSON object per line, perhaps compressed. Keys may differ from line to line."""
 
     unit = "line"
+    is_typed = False
     expected_column = "a key {} in the objects"
     column_remedy = "rename the key that holds it to {}"
 

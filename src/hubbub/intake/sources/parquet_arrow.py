@@ -8,11 +8,14 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hubbub.core.errors import IntakeError
 from hubbub.intake.reject_causes import refusal
-from hubbub.intake.sources.base import Rows
+from hubbub.intake.sources.base import Rows, Snapshot
 from hubbub.intake.sources.distinct_entries import is_plain
 from hubbub.intake.sources.file_source import FileSource, file_errors
+from hubbub.intake.sources.mark_types import MarkBounds, is_before
 from hubbub.intake.sources.row_batches import checked_rows, plain
 from hubbub.intake.stamps import from_metadata
 
@@ -74,7 +77,7 @@ class ParquetSource(ColumnarFile):
 
     format = "Parquet"
 
-    def __init__(self, path: Path, groups: range | None = None) -> None:
+    def __init__(self, path: Path, groups: Sequence[int] | None = None) -> None:
         super().__init__(path)
         self._groups = groups
 
@@ -89,6 +92,11 @@ class ParquetSource(ColumnarFile):
             schema = file.schema_arrow  # without metadata if the file's own schema has none
             return schema.with_metadata(schema.metadata or file.metadata.metadata)
 
+    def group_count(self) -> int:
+        """Return how many row groups the file has."""
+        with self._errors(), self._open() as file:
+            return int(file.num_row_groups)
+
     def parts(self, size: int) -> list[range]:
         """Return its row groups in parts of about `size` bytes on the disk."""
         with self._errors(), self._open() as file:
@@ -102,8 +110,40 @@ class ParquetSource(ColumnarFile):
             part_bytes += compression * group_bytes
         return [*parts, range(first, len(unpacked))]
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Hold on to the file: row groups that end before a bound need not be read."""
+        yield _ParquetSnapshot(self)
+
+    def groups_before(self, bounds: MarkBounds) -> dict[int, int]:
+        """Return the row groups whose rows all lie before some bounds, by the footer, and how many rows each has."""
+        import pyarrow as pa
+
+        if bounds.low is None or bounds.type.kind == "text":  # writers may shorten the extremes of texts
+            return {}
+        before = {}
+        with self._errors(), self._open() as file:
+            place = next((n for n in range(len(file.schema)) if file.schema.column(n).path == bounds.column), None)
+            kind = file.schema_arrow.field(bounds.column).type
+            for number in range(file.num_row_groups if place is not None else 0):
+                group = file.metadata.row_group(number)
+                extremes = group.column(place).statistics
+                if extremes is None or not extremes.has_min_max or extremes.null_count != 0:
+                    continue
+                try:
+                    keys, missing = bounds.type.keys(pa.chunked_array([pa.array([extremes.max], kind)]), self.name)
+                except (IntakeError, pa.ArrowException, TypeError, ValueError):
+                    continue  # what the footer says cannot be used: the rows are read
+                if not missing.any() and is_before(keys, bounds.low, bounds.is_open).all():
+                    before[number] = group.num_rows
+        return before
+
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield the batches of each row group."""
+        yield from self.group_rows(wanted, self._groups)
+
+    def group_rows(self, wanted: Sequence[str], numbers: Sequence[int] | None) -> Iterator[Rows]:
+        """Yield the batches of some row groups (None: all)."""
         import pyarrow as pa
 
         with self._errors():
@@ -114,9 +154,9 @@ class ParquetSource(ColumnarFile):
             others = [name for name in wanted if name in texts and name not in users]  # each text is checked once
             with self._open(others) as file, self._open(users) if users else nullcontext() as user_file:
                 sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-                groups = self._groups or range(len(sizes))
-                done = sum(sizes[: groups.start])
-                for group in groups:
+                starts = np.cumsum([0, *sizes]).tolist()
+                for group in range(len(sizes)) if numbers is None else numbers:
+                    done = starts[group]
                     missing = sizes[group]  # the footer's count, apart from the pages
                     if missing == 0:
                         continue
@@ -147,6 +187,21 @@ class ParquetSource(ColumnarFile):
                 size = max(size, pc.max(pc.binary_length(names)).as_py() or 0)
                 break
         return max(1, int(min(MAX_BATCH_ROWS, MAX_BATCH_BYTES / max(1, size))))
+
+
+class _ParquetSnapshot(Snapshot):
+    """A Parquet file, whose footer says which row groups lie before a bound."""
+
+    def __init__(self, source: ParquetSource) -> None:
+        super().__init__(source)
+        self._file = source
+
+    def rows(self, wanted: Sequence[str], bounds: MarkBounds | None) -> Iterator[Rows]:
+        """Yield the rows of all row groups that may hold rows within the bounds."""
+        before = {} if bounds is None else self._file.groups_before(bounds)
+        self.skipped = sum(before.values())
+        count = self._file.group_count()
+        yield from self._file.group_rows(wanted, [number for number in range(count) if number not in before])
 
 
 def _check_dictionaries(batch: pa.RecordBatch) -> None:

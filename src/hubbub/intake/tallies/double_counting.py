@@ -20,6 +20,7 @@ from hubbub.intake.sources.base import Source
 from hubbub.intake.sources.file_source import FileSource, file_digest
 from hubbub.intake.sources.source_lookup import same_content
 from hubbub.intake.study import Study
+from hubbub.intake.tallies.overlapping_sources import refuse_overlapping
 from hubbub.intake.tallies.tally import Tally
 from hubbub.intake.tallies.tally_reading import digests_of
 from hubbub.intake.tallies.tally_summary import CountedSource, Summary
@@ -28,19 +29,33 @@ USERS_COMPLETE = "pass --users-complete if no user is in both"
 
 
 def new_sources(
-    sources: list[Source], old: Tally | None, equal_files: str | None
+    sources: list[Source], old: Tally | None, equal_files: str | None, *, watermark: str | None = None
 ) -> tuple[list[Source], tuple[str, ...]]:
     """Return the sources that a tally has not counted yet, and the names of the others.
 
     A file is the same if it has the same path and the same bytes. The same bytes elsewhere may be a copy, or a second
     batch of people who happened to send the same; where rows say who sent them it is a copy, and otherwise
-    `equal_files` must say.
+    `equal_files` must say. With a `watermark`, a source that was counted with it is new as far as it has grown.
     """
+    if watermark is not None:
+        for source in sources:
+            if not source.is_addressed and not isinstance(source, FileSource):
+                raise SettingError(
+                    "a table in memory has no watermark",
+                    where="collect(watermark=)",
+                    got=source.name,
+                    expected="a file, or a table of a database, which can be found again in the next run",
+                    remedy="write the table to a file, or collect it without a watermark",
+                )
+    refuse_overlapping(sources, () if old is None else old.sources, watermark=watermark is not None)
     if old is None:
         return sources, ()
     new: list[Source] = []
     skipped: list[str] = []
     for source in sources:
+        if _is_continued(source, old, watermark):
+            new.append(source)
+            continue
         if isinstance(source, FileSource) and _is_counted(source, old, equal_files):
             skipped.append(source.name)
             continue
@@ -55,6 +70,55 @@ def new_sources(
             )
         new.append(source)
     return new, tuple(skipped)
+
+
+def counted_before(source: Source, old: Tally | None) -> CountedSource | None:
+    """Return what a tally says about a source: a file at the same path, or a table at the same address."""
+    for counted in () if old is None else old.sources:
+        if source.is_addressed and str(source.identity) == counted.name:
+            return counted
+        if isinstance(source, FileSource) and _has_same_path(source, counted):
+            return counted
+    return None
+
+
+def _is_continued(source: Source, old: Tally, watermark: str | None) -> bool:
+    """Whether a source is read from its watermark on; refuse one that was counted in another way."""
+    counted = counted_before(source, old)
+    if counted is None:
+        if isinstance(source, FileSource):
+            _refuse_grown_copy(source, old)
+        return False
+    before = None if counted.mark is None else counted.mark.column
+    if watermark == before:
+        return watermark is not None
+    if isinstance(source, FileSource) and None in (watermark, before) and counted.digest == source.digest():
+        return False  # nothing new in it
+    raise refusal(
+        "other-mark",
+        "the source was counted with another watermark" if before and watermark else "the watermark must stay the same",
+        where=source.name,
+        got=f"--watermark {watermark}" if watermark else "no watermark",
+        expected=f"--watermark {before}, as before" if before else "no watermark, as before",
+        remedy=f"pass --watermark {before}, or collect into a new tally"
+        if before
+        else "collect everything into a new tally, with the watermark from the first run on",
+    )
+
+
+def _refuse_grown_copy(source: FileSource, old: Tally) -> None:
+    """Refuse a file that begins with all bytes of a growing one that was counted: the same file at another path."""
+    for counted in old.sources:
+        size = None if counted.mark is None else counted.mark.size
+        if size and size <= source.size() and file_digest(source.path, size) == counted.digest:
+            raise refusal(
+                "overlapping-sources",
+                "the file begins with the content of another one that was counted",
+                where=source.name,
+                got=f"the {size:,} bytes of {counted.name}, which is in the tally",
+                expected="rows that no other source of the tally holds",
+                remedy=f"collect it under its old path, {counted.name}; or collect everything into a new tally",
+            )
 
 
 def _is_counted(source: FileSource, old: Tally, equal_files: str | None) -> bool:
@@ -257,6 +321,8 @@ def _is_same_path(first: CountedSource, second: CountedSource) -> bool:
 
 
 def _is_same_source(first: CountedSource, second: CountedSource) -> bool:
+    if (first.mark or second.mark) and _is_same_path(first, second):
+        return True  # a file that has grown since
     if first.digest is None or second.digest is None:
         return first.name == second.name and "://" in first.name
     return first.digest == second.digest
@@ -273,10 +339,18 @@ def added(summaries: Sequence[Summary]) -> Summary:
         users=0,
         rows=sum(summary.rows for summary in summaries),
         rejected=dict(rejected),
-        sources=tuple(source for summary in summaries for source in summary.sources),
+        sources=_added_sources(summaries),
         spent={},
         named=any(summary.named for summary in summaries),
     )
+
+
+def _added_sources(summaries: Sequence[Summary]) -> tuple[CountedSource, ...]:
+    """Return the sources of all summaries; one that was continued stands for itself as it was before."""
+    continued = {source.place or source.name for source in summaries[-1].sources if source.mark is not None}
+    earlier = [source for summary in summaries[:-1] for source in summary.sources]
+    kept = [source for source in earlier if source.mark is None or (source.place or source.name) not in continued]
+    return (*kept, *summaries[-1].sources)
 
 
 def rejected_in_groups(parts: Sequence[Mapping[Group, Mapping[str, int]]]) -> dict[Group, dict[str, int]]:

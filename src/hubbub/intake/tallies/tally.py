@@ -46,7 +46,8 @@ from hubbub.intake.sources.column_names import PERIOD_NAMES
 from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.intake.sources.file_source import check_file
 from hubbub.intake.study import Study
-from hubbub.intake.tallies.tally_summary import FAULTS, CountedSource, DamageError, Summary, damaged, read_summary
+from hubbub.intake.tallies.document_shapes import DamageError
+from hubbub.intake.tallies.tally_summary import FAULTS, CountedSource, Summary, damaged, read_summary
 from hubbub.reports import Reports
 
 ENDING = ".tally.parquet"

@@ -29,8 +29,9 @@ from hubbub.intake.periods import period_of
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.intake.sources.packed_columns import from_bytes, is_packed, to_bytes, width
+from hubbub.intake.tallies.document_shapes import DamageError, refuse_if
 from hubbub.intake.tallies.tally import KEY, KINDS, RowsDigest, Tally, explaining_damage, naming_damage, open_parquet
-from hubbub.intake.tallies.tally_summary import DamageError, damaged, read_summary, refuse_if
+from hubbub.intake.tallies.tally_summary import damaged, read_summary
 from hubbub.intake.tallies.tally_writing import texts_of
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import index_codes

@@ -10,23 +10,32 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-import numpy as np
-
 from hubbub.client import digest_of
 from hubbub.core.errors import HubbubError, IntakeError, StudyError, shorten
+from hubbub.intake.counting.watermark import Watermark
 from hubbub.intake.group_names import Group, group_order
 from hubbub.intake.reject_causes import ROWS, refusal
 from hubbub.intake.sources.column_names import SURVEY_ROLES
 from hubbub.intake.study import Study, parse_study
+from hubbub.intake.tallies.document_shapes import (
+    MAX_COUNT,
+    DamageError,
+    Shape,
+    are_names,
+    check_shape,
+    is_count,
+    is_exactly,
+    refuse_if,
+)
+from hubbub.intake.tallies.watermark_documents import read_watermark, watermark_document
 from hubbub.reports.privacy_accounting import Spent
 
 VERSION, DIVIDED_VERSION = 1, 2  # of a plain tally, and of one whose users are divided: into groups, or by weights
 FORMAT = "hubbub tally"
-MAX_COUNT = 2**53  # of users and rows: up to here sums are exact
 SHA256 = re.compile(r"[0-9a-f]{64}")
 # What building a stranger's study raises, and Arrow for bytes that are not Parquet, or no longer: the tally is damaged.
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, MemoryError, OSError)
@@ -40,6 +49,7 @@ class CountedSource:
     digest: str | None
     rows: int
     place: str | None = None  # a digest of the path of a file
+    mark: Watermark | None = None  # up to where it was counted, if it grows
 
 
 @dataclass(frozen=True)
@@ -88,10 +98,7 @@ class Summary:
             "users": self.users,
             "rows": self.rows,
             "rejected": dict(sorted(self.rejected.items())),
-            "sources": [
-                {"name": source.name, "sha256": source.digest, "rows": source.rows, "place": source.place}
-                for source in sorted(self.sources, key=_source_order)
-            ],
+            "sources": [_source_document(source) for source in sorted(self.sources, key=_source_order)],
             "spent": [
                 {"plain": _number(spent.plain), "per_unit": _number(spent.metric), "users": users}
                 for spent, users in sorted(self.spent.items())
@@ -117,6 +124,11 @@ class Summary:
             document["row_groups"] = list(self.row_groups)
             document["digest"] = digest_of(document)
         return document
+
+
+def _source_document(source: CountedSource) -> dict[str, Any]:
+    document = {"name": source.name, "sha256": source.digest, "rows": source.rows, "place": source.place}
+    return document if source.mark is None else {**document, "watermark": watermark_document(source.mark)}
 
 
 def _source_order(source: CountedSource) -> tuple[str, str, int, str]:
@@ -169,24 +181,6 @@ def without_nulls(document: Mapping[str, Any]) -> dict[str, Any]:
 # -- read back -------------------------------------------------------------------------------------------------------
 
 
-class DamageError(Exception):
-    """What is wrong with a tally; whoever knows its path makes `damaged` of it."""
-
-
-def refuse_if(wrong: bool | np.bool_, damage: str) -> None:
-    """Raise a DamageError if something is wrong."""
-    if wrong:
-        raise DamageError(damage)
-
-
-def _is(*kinds: type) -> Callable[[Any], bool]:
-    return lambda value: type(value) in kinds  # exactly: true is not a number
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= MAX_COUNT
-
-
 def _is_epsilon(value: Any) -> bool:
     """Whether this is an epsilon; null stands for an unbounded one."""
     return value is None or (type(value) in (int, float) and 0 <= value <= MAX_COUNT)
@@ -196,51 +190,46 @@ def _are_digests(value: Any) -> bool:
     return type(value) is list and bool(value) and all(type(text) is str and SHA256.fullmatch(text) for text in value)
 
 
-def _are_names(value: Any) -> bool:
-    return type(value) is list and bool(value) and all(type(text) is str and text for text in value)
-
-
 def _are_survey_roles(value: Any) -> bool:
-    return _are_names(value) and value == [role for role in SURVEY_ROLES if role in value]
+    return are_names(value) and value == [role for role in SURVEY_ROLES if role in value]
 
 
 def _is_weight(value: Any) -> bool:
     return type(value) in (int, float) and 0 < value < math.inf
 
 
-Shape = dict[str, Callable[[Any], bool]]  # the entries of an object, and what each must be
-HEAD: Shape = {"format": lambda value: value == FORMAT, "version": _is(int)}
+HEAD: Shape = {"format": lambda value: value == FORMAT, "version": is_exactly(int)}
 BODY: Shape = {
-    "fingerprint": _is(str),
-    "name": _is(str),
-    "study": _is(dict),
-    "users": _is_count,
-    "rows": _is_count,
-    "rejected": _is(dict),
-    "sources": _is(list),
-    "spent": _is(list),
-    "named": _is(bool),
-    "key": _is(str, type(None)),
+    "fingerprint": is_exactly(str),
+    "name": is_exactly(str),
+    "study": is_exactly(dict),
+    "users": is_count,
+    "rows": is_count,
+    "rejected": is_exactly(dict),
+    "sources": is_exactly(list),
+    "spent": is_exactly(list),
+    "named": is_exactly(bool),
+    "key": is_exactly(str, type(None)),
 }
-SOURCE: Shape = {"name": _is(str), "sha256": _is(str, type(None)), "rows": _is_count}
-PLACE: Shape = {"place": _is(str, type(None))}  # of a source; older tallies do not record it
-GROUPS: Shape = {"by": _are_names, "groups": _is(list)}
+SOURCE: Shape = {"name": is_exactly(str), "sha256": is_exactly(str, type(None)), "rows": is_count}
+PLACE: Shape = {"place": is_exactly(str, type(None))}  # of a source; older tallies do not record it
+GROUPS: Shape = {"by": are_names, "groups": is_exactly(list)}
 SURVEY: Shape = {"survey": _are_survey_roles, "weight": _is_weight}
 GROUP: Shape = {
-    "entries": _are_names,
-    "users": _is_count,
-    "outputs": _is_count,
-    "rejected": _is(dict),
-    "row_groups": _is_count,
+    "entries": are_names,
+    "users": is_count,
+    "outputs": is_count,
+    "rejected": is_exactly(dict),
+    "row_groups": is_count,
 }
-SPENT: Shape = {"plain": _is_epsilon, "per_unit": _is_epsilon, "users": _is_count}
+SPENT: Shape = {"plain": _is_epsilon, "per_unit": _is_epsilon, "users": is_count}
 
 
 def read_summary(text: bytes, where: str) -> Summary:
     """Return what the description of a tally says; refuse one that is damaged, contradicts itself, or is too new."""
     try:
         document = _document(text)
-        _check(document, HEAD)
+        check_shape(document, HEAD)
         if document["version"] not in (VERSION, DIVIDED_VERSION):
             raise refusal(
                 "unknown-version",
@@ -253,7 +242,7 @@ def read_summary(text: bytes, where: str) -> Summary:
         digested = "digest" in document or "row_groups" in document  # older tallies have neither of the two
         if digested:
             _check_digest(document, where)
-        _check(document, BODY)
+        check_shape(document, BODY)
         is_divided, is_sampled = (
             document["version"] == DIVIDED_VERSION and any(key in document for key in shape)
             for shape in (GROUPS, SURVEY)
@@ -262,9 +251,9 @@ def read_summary(text: bytes, where: str) -> Summary:
             refuse_if(not digested, "groups or weights without digests of their rows")
             refuse_if(not is_divided and not is_sampled, "neither groups nor weights")
         if is_divided:
-            _check(document, GROUPS)
+            check_shape(document, GROUPS)
         if is_sampled:
-            _check(document, SURVEY)
+            check_shape(document, SURVEY)
         summary = Summary(
             _study(document, where),
             document["users"],
@@ -304,27 +293,16 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return entries
 
 
-def _check(entries: object, shape: Shape, role: str = "a description") -> None:
-    """Refuse what is not an object, or an entry of it that is missing or is not what it must be."""
-    if not isinstance(entries, dict):
-        raise DamageError(f"{shorten(entries)} as {role}")
-    for key, is_right in shape.items():
-        if key not in entries:
-            raise DamageError(f"no {key}")
-        if not is_right(entries[key]):
-            raise DamageError(f"{shorten(entries[key])} as {key}")
-
-
 def _check_digest(document: dict[str, Any], where: str) -> None:
     """Refuse a description that was changed, or that has no digests of the rows."""
     try:
         own = digest_of(document)
     except RecursionError:  # some Pythons read what is nested more deeply than what they write
         raise DamageError("nested too deeply") from None
-    _check(document, {"digest": _is(str)})
+    check_shape(document, {"digest": is_exactly(str)})
     if document["digest"] != own:
         raise damaged(where, "a description that changed since it was written")
-    _check(document, {"row_groups": _are_digests})
+    check_shape(document, {"row_groups": _are_digests})
 
 
 def _study(document: Mapping[str, Any], where: str) -> Study:
@@ -342,19 +320,20 @@ def _rejected(table: dict[str, Any]) -> dict[str, int]:
     unknown = table.keys() - ROWS.keys()
     if unknown:
         raise DamageError(f"rows rejected for {shorten(min(unknown))}, which is no cause")
-    _check(table, dict.fromkeys(table, _is_count))
+    check_shape(table, dict.fromkeys(table, is_count))
     return table
 
 
 def _source(entry: Any) -> CountedSource:
-    _check(entry, SOURCE, "a source")
+    check_shape(entry, SOURCE, "a source")
     if "place" in entry:
-        _check(entry, PLACE)
-    return CountedSource(entry["name"], entry["sha256"], entry["rows"], entry.get("place"))
+        check_shape(entry, PLACE)
+    mark = read_watermark(entry["watermark"]) if "watermark" in entry else None
+    return CountedSource(entry["name"], entry["sha256"], entry["rows"], entry.get("place"), mark)
 
 
 def _group(entry: Any) -> CountedGroup:
-    _check(entry, GROUP, "a group")
+    check_shape(entry, GROUP, "a group")
     rejected = _rejected(entry["rejected"])
     return CountedGroup(tuple(entry["entries"]), entry["users"], entry["outputs"], rejected, entry["row_groups"])
 
@@ -362,7 +341,7 @@ def _group(entry: Any) -> CountedGroup:
 def _spent(entries: list[Any]) -> dict[Spent, int]:
     users: dict[Spent, int] = {}
     for entry in entries:
-        _check(entry, SPENT, "what users spent")
+        check_shape(entry, SPENT, "what users spent")
         plain, metric = (math.inf if entry[key] is None else float(entry[key]) for key in ("plain", "per_unit"))
         refuse_if(Spent(plain, metric) in users, "the same spent twice")
         users[Spent(plain, metric)] = entry["users"]

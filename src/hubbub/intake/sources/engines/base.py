@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hubbub.core.errors import IntakeError, restated, shorten
 from hubbub.intake.reject_causes import refusal
-from hubbub.intake.sources.database_address import Address
+from hubbub.intake.sources.database_address import Address, column
 from hubbub.intake.sources.file_source import check_file, file_errors
+from hubbub.intake.sources.mark_types import EXPECTED, MarkBounds, MarkType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,8 +80,68 @@ class Engine(ABC):
         """Return the names of the columns, exactly, including repeated ones."""
 
     @abstractmethod
-    def count(self, wanted: Sequence[int], width: int) -> int:
-        """Count the rows, and prepare the query of the columns at some of the `width` places as `_statement`."""
+    def count(self, wanted: Sequence[int], width: int, where: str = "") -> int:
+        """Count the rows, and prepare the query of the columns at some of the `width` places as `_statement`.
+
+        `where` is a condition, as `within_bounds` returns it.
+        """
+
+    def count_where(self, width: int, where: str) -> int:
+        """Count the rows for which a condition holds."""
+        with self.translating():
+            return int(self.ask(self.address.relation.within(width, "count(*)") + where)[0][0])
+
+    def largest(self, place: int, width: int) -> pa.ChunkedArray:
+        """Return the largest entry of a column, by the database's own order."""
+        with self.translating():
+            return self.ask_table(self.address.relation.within(width, f"max({self.sorted_by(place)})")).column(0)
+
+    def ask_table(self, statement: str) -> pa.Table:
+        """Return all rows of a statement as a table."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement)
+            return cursor.fetch_arrow_table()
+
+    def sorted_by(self, place: int) -> str:
+        """Return the expression by which a column is compared with a watermark."""
+        return column(place)
+
+    def within_bounds(self, place: int, bounds: MarkBounds) -> str:
+        """Return the condition for rows within bounds; rows without a watermark are within all bounds."""
+        value, limits = self.sorted_by(place), []
+        if bounds.low is not None:
+            limits.append(f"{value} {'>' if bounds.is_open else '>='} {self.literal(bounds.type, bounds.low)}")
+        if bounds.high is not None:
+            limits.append(f"{value} <= {self.literal(bounds.type, bounds.high)}")
+        return f" WHERE ({' AND '.join(limits)}) OR {column(place)} IS NULL" if limits else ""
+
+    def before_bounds(self, place: int, bounds: MarkBounds) -> str:
+        """Return the condition for rows before the bounds."""
+        assert bounds.low is not None  # noqa: S101  # else none is
+        operator = "<=" if bounds.is_open else "<"
+        return f" WHERE {self.sorted_by(place)} {operator} {self.literal(bounds.type, bounds.low)}"
+
+    def literal(self, kind: MarkType, key: int) -> str:
+        """Return a value of a watermark in SQL; it holds nothing but digits and the signs of a time."""
+        text = kind.text(key)
+        if kind.kind == "integer":
+            return text
+        if kind.kind == "text":
+            return f"'{text}'"
+        if kind.kind == "date":
+            return f"DATE '{text}'"
+        return f"TIMESTAMPTZ '{text.replace('Z', '+00')}'" if text.endswith("Z") else f"TIMESTAMP '{text}'"
+
+    def not_a_watermark(self, place: int, got: str) -> IntakeError:
+        """Return the error for a column whose type cannot be a watermark."""
+        return refusal(
+            "wrong-type",
+            "a column of this type cannot be a watermark",
+            where=f"{self.address.name}, column {self.columns()[place]}",
+            got=got,
+            expected=EXPECTED,
+            remedy="name another column, or convert it in a query after the #",
+        )
 
     @abstractmethod
     def batches(self) -> Generator[list[pa.Array], None, None]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hubbub.core.errors import IntakeError
 from hubbub.intake.sources.database_address import column
 from hubbub.intake.sources.engines.base import Engine, first_message_line
+from hubbub.intake.sources.mark_types import MarkType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,6 +19,7 @@ ARROW_TYPES = {
     *("float", "double", "decimal", "varchar", "blob"),
     *("list", "array", "struct", "map", "union", "date", "interval", "null"),
 }
+MARK_TYPES = {*(name for name in ARROW_TYPES if name.endswith(("int", "integer"))), "date", "varchar"}  # that sort
 BATCH_ROWS = 122_880
 
 
@@ -49,7 +51,24 @@ class DuckDB(Engine):
                 raise self.no_table(f"{len(statements)} statements, or a statement that writes")
             return list(self._connection.sql(relation.sql).columns)
 
-    def count(self, wanted: Sequence[int], width: int) -> int:
+    def largest(self, place: int, width: int) -> pa.ChunkedArray:
+        """Return the largest entry of a column of a type that sorts."""
+        with self.translating():
+            kind = self._connection.sql(self.address.relation.within(width, column(place))).types[0]
+        if kind.id not in MARK_TYPES and not kind.id.startswith("timestamp"):
+            raise self.not_a_watermark(place, kind.id)
+        return super().largest(place, width)
+
+    def ask_table(self, statement: str) -> pa.Table:
+        """Return all rows of a statement as a table."""
+        return self._connection.sql(statement).to_arrow_table()
+
+    def literal(self, kind: MarkType, key: int) -> str:
+        """Return a value of a watermark in SQL; nanoseconds have a type of their own."""
+        text = super().literal(kind, key)
+        return text.replace("TIMESTAMP ", "TIMESTAMP_NS ") if kind.unit == "ns" and kind.kind == "time" else text
+
+    def count(self, wanted: Sequence[int], width: int, where: str = "") -> int:
         """Count the rows, and choose how to select each column by its type."""
         within = self.address.relation.within
         with self.translating():
@@ -60,8 +79,8 @@ class DuckDB(Engine):
                 else f"CAST({column(place)} AS VARCHAR)"
                 for place, kind in zip(wanted, types, strict=True)
             ]
-            self._statement = within(width, ", ".join(selected))
-            return int(self.ask(within(width, "count(*)"))[0][0])
+            self._statement = within(width, ", ".join(selected)) + where
+            return int(self.ask(within(width, "count(*)") + where)[0][0])
 
     def batches(self) -> Generator[list[pa.Array], None, None]:
         """Yield all rows."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # large oid into a negative number.
 ARROW_TYPES = {"int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "bpchar", "name", "char", "bytea"}
 REFUSED_CATEGORIES = {"A", "C", "D", "T"}  # arrays, rows, dates and times are left as they are, and refused later
+MARK_TYPES = {"int2", "int4", "int8", "date", "timestamp", "timestamptz", "text", "varchar"}  # that sort, exactly
 # Distinguishes a lost connection from a query that fails: errors in a stream have no code.
 LOST_CONNECTION = re.compile(r"PQgetCopyData|FATAL:|closed the connection|connection to|terminating connection")
 BATCH_BYTES = str(16 << 20)
@@ -52,6 +53,7 @@ class PostgreSQL(Engine):
 
     def open(self, driver: Any) -> None:
         """Connect, and begin a read-only transaction that sees one snapshot."""
+        self._are_texts: dict[int, bool] = {}  # of columns that were asked for their largest entry
         with self.translating(lambda error: self._lost(error, "the database does not answer")):
             self._connection = driver.connect(self.address.target)
         self._begin()
@@ -69,19 +71,39 @@ class PostgreSQL(Engine):
             cursor.adbc_execute_schema(self.address.relation.within(len(names), "1"))
             return names
 
-    def count(self, wanted: Sequence[int], width: int) -> int:
+    def _types(self, wanted: Sequence[int], width: int) -> list[tuple[str, str]]:
+        """Return the types of columns, and their categories."""
+        empty = self.address.relation.within(width, "*") + " WHERE false"
+        oids = ", ".join(f"pg_typeof({column(place)})::oid" for place in wanted)
+        return [
+            (name, category) for name, category in self.ask(TYPES_QUERY.format(types=oids, empty=empty, alias=ALIAS))
+        ]
+
+    def largest(self, place: int, width: int) -> pa.ChunkedArray:
+        """Return the largest entry of a column of a type that sorts; of texts, in the order of their bytes."""
+        with self.translating():
+            name = self._types([place], width)[0][0]
+        if name not in MARK_TYPES:
+            raise self.not_a_watermark(place, name)
+        self._are_texts[place] = name in ("text", "varchar")
+        return super().largest(place, width)
+
+    def sorted_by(self, place: int) -> str:
+        """Return the expression by which a column is compared: texts without the rules of a language."""
+        return f'{column(place)} COLLATE "C"' if self._are_texts.get(place) else column(place)
+
+    def count(self, wanted: Sequence[int], width: int, where: str = "") -> int:
         """Count the rows, and choose how to select each column by its type."""
         within = self.address.relation.within
-        oids = ", ".join(f"pg_typeof({column(place)})::oid" for place in wanted)
         with self.translating():
-            types = self.ask(TYPES_QUERY.format(types=oids, empty=within(width, "*") + " WHERE false", alias=ALIAS))
-            total = self.ask(within(width, "count(*)"))[0][0]
+            types = self._types(wanted, width)
+            total = self.ask(within(width, "count(*)") + where)[0][0]
         self._are_numeric = [name == "numeric" for name, _ in types]
         selected = [
             column(place) if name in ARROW_TYPES or category in REFUSED_CATEGORIES else f"{column(place)}::text"
             for place, (name, category) in zip(wanted, types, strict=True)
         ]
-        self._statement = within(width, ", ".join(selected))
+        self._statement = within(width, ", ".join(selected)) + where
         return int(total)
 
     def batches(self) -> Generator[list[pa.Array], None, None]:

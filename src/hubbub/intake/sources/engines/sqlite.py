@@ -63,20 +63,28 @@ class SQLite(Engine):
             self.ask(self.address.relation.within(len(names), "1") + " LIMIT 0")
             return names
 
-    def count(self, wanted: Sequence[int], width: int) -> int:
+    def sorted_by(self, place: int) -> str:
+        """Return the expression by which a column is compared: texts in the order of their bytes."""
+        return f"{column(place)} COLLATE BINARY"
+
+    def count(self, wanted: Sequence[int], width: int, where: str = "") -> int:
         """Count the rows, and the types that occur in each column."""
         counts = [
             f"count(CASE WHEN typeof({column(place)}) = '{kind}' THEN 1 END)" for place in wanted for kind in SAMPLES
         ]
         with self.translating():
-            total, *occurrences = self.ask(self.address.relation.within(width, ", ".join(["count(*)", *counts])))[0]
+            total, *occurrences = self.ask(
+                self.address.relation.within(width, ", ".join(["count(*)", *counts])) + where
+            )[0]
         times = np.reshape(occurrences, (len(wanted), len(SAMPLES)))
         kinds = [[kind for kind, number in zip(SAMPLES, row, strict=True) if number] for row in times]
         self._selected = [_select(column(place), kind) for place, kind in zip(wanted, kinds, strict=True)]
         flat = [entry for entries in self._selected for entry in entries]
         # A first row of samples fixes the types: a column may begin with more NULLs than the driver looks at.
         samples = f"SELECT {', '.join(entry.sample for entry in flat)} UNION ALL "
-        self._statement = self.address.relation.within(width, ", ".join(entry.select for entry in flat), samples)
+        self._statement = (
+            self.address.relation.within(width, ", ".join(entry.select for entry in flat), samples) + where
+        )
         return int(total)
 
     def batches(self) -> Generator[list[pa.Array], None, None]:
