@@ -347,12 +347,12 @@ def test_a_few_places_may_lie_anywhere_but_not_nearly_all() -> None:
 
 
 def test_strong_noise_is_not_a_wrong_unit() -> None:
-    """With epsilon 0.01 per km noise goes hundreds of kilometres beyond a town, and all of it belongs to the study."""
-    rng, grid = np.random.default_rng(5), CITY
-    radius, angle = rng.gamma(2.0, 100.0, 20_000) / 111.2, rng.uniform(0, 2 * np.pi, 20_000)
-    table = pd.DataFrame({"lat": 37.75 + radius * np.sin(angle), "lon": -122.45 + radius * np.cos(angle) / 0.79})
-    study = hb.Study(grid, {"noisy": hb.PlanarLaplace(grid, 0.01)})
-    assert hb.read_reports(table, study).users == 20_000
+    """With epsilon 0.002 per km fewer than 1% of all places are within three diameters, and yet all are the study's."""
+    rng = np.random.default_rng(5)
+    radius, angle = rng.gamma(2.0, 500.0, 5000) / 111.2, rng.uniform(0, 2 * np.pi, 5000)
+    lat, lon = np.clip(37.75 + radius * np.sin(angle), -89, 89), -122.45 + radius * np.cos(angle) / 0.79
+    study = hb.Study(CITY, {"noisy": hb.PlanarLaplace(CITY, 0.002)})
+    assert hb.read_reports(pd.DataFrame({"lat": lat, "lon": lon}), study).users == 5000
 
 
 def test_distances_in_metres_are_told() -> None:
