@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import districts
 import hubbub as hb
 from hubbub.domains.geometry import BOX_SIDES
+from hubbub.reporting import Page, make_page, write_page
 
 PEOPLE, EPSILON, SEED = 50_000, 1.0, 7  # epsilon for each kilometre
 STUDY = """version = 1
@@ -36,9 +37,8 @@ epsilon = {epsilon}
 """
 
 
-def main() -> None:
-    """Write all four files."""
-    folder = Path(sys.argv[1])
+def write_sources(folder: Path) -> None:
+    """Write the study, the reports and the districts."""
     folder.mkdir(parents=True, exist_ok=True)
     grid, rng = districts.city_grid(), np.random.default_rng(SEED)
     box = "\n".join(f"{side} = {getattr(grid.box, side)}" for side in BOX_SIDES)
@@ -48,10 +48,20 @@ def main() -> None:
     mechanism = hb.PlanarGeometric(grid, EPSILON)
     outputs = mechanism.privatize(rng.choice(grid.labels, PEOPLE, p=districts.population()), rng=rng)
     (folder / "reports.csv").write_text("output\n" + "\n".join(map(str, outputs.tolist())) + "\n", encoding="utf-8")
+
+
+def city_page(folder: Path, *, quick: bool) -> Page:
+    """Return the page of the files in a folder."""
     study = hb.read_study(folder / "study.toml")
-    tally = hb.read_reports(folder / "reports.csv", study)
-    quick = "--quick" in sys.argv
-    hb.report(tally, folder / "report.html", title=study.name, regions=districts.districts(), quick=quick)
+    reports = hb.read_reports(folder / "reports.csv", study)
+    return make_page(reports, title=study.name, regions=districts.districts(), quick=quick)
+
+
+def main() -> None:
+    """Write all four files."""
+    folder = Path(sys.argv[1])
+    write_sources(folder)
+    write_page(city_page(folder, quick="--quick" in sys.argv), folder / "report.html")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+from make_district_city import city_page, write_sources
+
 import pages
 from browser import PHONE, Visit, started, visiting
 from hubbub.demo import run_demo
@@ -33,6 +35,14 @@ MAX_PICTURE_BYTES = 120_000
 def demo_page() -> Page:
     """Return the report of the demo's city, made as the demo makes it."""
     return run_demo().page
+
+
+@cache
+def district_page() -> Page:
+    """Return the report of a city with districts, without what takes long."""
+    with tempfile.TemporaryDirectory() as temporary:
+        write_sources(Path(temporary))
+        return city_page(Path(temporary), quick=True)
 
 
 def scroll_to(visit: Visit, selector: str) -> None:
@@ -61,6 +71,16 @@ def show_hovered_bar(visit: Visit) -> None:
     visit.tab.wait_for_selector("#tip:not([hidden])")
 
 
+def show_place(visit: Visit) -> None:
+    """Show the map with the pointer in one of its cells."""
+    scroll_to(visit, "#estimate")
+    x, y, width, height = visit.each(
+        "#chart .nsewdrag", "(b => [b.x, b.y, b.width, b.height])(one.getBoundingClientRect())"
+    )[0]
+    visit.tab.mouse.move(x + 0.38 * width, y + 0.38 * height)
+    visit.tab.wait_for_selector("#tip:not([hidden])")
+
+
 def show_selected_box(visit: Visit) -> None:
     """Show a box around the centre of the city, and the share inside it."""
     visit.tab.get_by_label("Estimate", exact=True).check()
@@ -74,6 +94,7 @@ PICTURES: dict[str, tuple[Callable[[], Page], int, int, bool, Callable[[Visit], 
     "report": (demo_page, WINDOW_WIDTH, 1100, False, show_top),
     "report-dark": (pages.thirty, WINDOW_WIDTH, 760, True, show_hovered_bar),
     "report-phone": (pages.ages, PHONE, 844, False, show_chart),
+    "report-districts": (district_page, 820, 790, False, show_place),
     "report-selection": (demo_page, WINDOW_WIDTH, 1000, False, show_selected_box),
 }
 

@@ -26,7 +26,7 @@ function draw() {
 
 // What the colours, bars or steps of a view mean. Where bins differ in width, readers might compare areas.
 const REST_MEANING = "What is hatched is the rest.";
-const UNKNOWN_MEANING = "What is hatched has no interval.";
+const UNKNOWN_MEANING = "Grey cells have no interval.";
 const MEANINGS = {
   values: {
     map: "Each cell has the colour of its estimated share.",

@@ -54,7 +54,10 @@ const plainCells = (is) => ({
   colorscale: [[0, colour("line")], [1, colour("line")]],
 });
 
+const MAX_HATCHED_CELLS = 5000; // more take long to draw, and no diagonal of theirs can be seen
+
 function hatch(members) {
+  if (members.length > MAX_HATCHED_CELLS) members = [];
   const x = members.flatMap((place) => [columnOf(place) * width, (columnOf(place) + 1) * width, null]);
   const y = members.flatMap((place) => [rowOf(place) * height, (rowOf(place) + 1) * height, null]);
   return {type: "scatter", mode: "lines", hoverinfo: "skip", x, y, line: {color: colour("quiet"), width: 1}};
