@@ -20,7 +20,6 @@ from hubbub.rendering import (
     cell_sides,
     check_on_map,
     csv_bytes,
-    geoparquet_bytes,
     parquet_bytes,
     picture_bytes,
 )
@@ -73,7 +72,7 @@ def _table_bytes(columns: dict[str, list[Any]], domain: Domain, ending: str) -> 
         return parquet_bytes(columns)
     import shapely
 
-    return geoparquet_bytes(columns, list(shapely.box(*cell_sides(domain)[:4])))
+    return parquet_bytes(columns, shapely.box(*cell_sides(domain)[:4]).tolist())
 
 
 def write_regions(shares: RegionShares, document: dict[str, Any], path: Path) -> None:
@@ -88,7 +87,7 @@ def write_regions(shares: RegionShares, document: dict[str, Any], path: Path) ->
         write_file(path, csv_bytes(columns, zip(*columns.values(), strict=True)))
     elif ending == ".parquet":
         check_on_map(shares.regions.grid)
-        write_file(path, geoparquet_bytes(shares.columns(), shares.regions.polygons))
+        write_file(path, parquet_bytes(shares.columns(), shares.regions.polygons))
     else:
         from matplotlib.figure import Figure
 

@@ -60,16 +60,15 @@ def regions(grid: Domain, geojson: object, *, name: str | None = None) -> Region
     >>> hb.regions(city, {"type": "Feature", "geometry": west, "properties": {"name": "west"}}).of("west")
     {0: 1.0, 1: 0.5, 4: 1.0, 5: 0.5}
     """
+    import shapely
+
     lattice = _grid_of(grid)
     source = read_features(geojson)
     parsed = [parse_polygons(feature) for feature in source.features]
     names, numbered = feature_names(source, name)
-    polygons, converted = to_coordinates_of_grid(
-        [polygon for polygon, _ in parsed], lattice, source.coordinate_system, source.source
-    )
-    import shapely
-
-    check_near_grid(shapely.bounds(polygons), lattice, source.source)
+    given = [polygon for polygon, _ in parsed]
+    polygons, converted = to_coordinates_of_grid(given, lattice, source.coordinate_system, source.source)
+    check_near_grid(shapely.bounds(polygons), shapely.bounds(given), lattice, source.source)
     weights = cell_weights(polygons, lattice)
     inside = inside_shares(polygons, weights, lattice)
     covered = cell_weights([shapely.union_all(polygons)], lattice).toarray()[0]

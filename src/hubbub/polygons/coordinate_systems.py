@@ -118,10 +118,10 @@ def _not_converted(name: object, source: str, reason: str) -> RegionsError:
     )
 
 
-def check_near_grid(bounds: Floats, grid: Grid, source: str) -> None:
+def check_near_grid(bounds: Floats, unconverted: Floats, grid: Grid, source: str) -> None:
     """Refuse regions none of which touches the grid, or whose coordinates are no degrees; say what the mistake is.
 
-    `bounds` has a row for each region: least x and y, largest x and y.
+    `bounds` has a row for each region: least x and y, largest x and y; `unconverted` are those in the file.
     """
     sides = grid_sides(grid)
     on_map = grid.box is not None
@@ -134,6 +134,9 @@ def check_near_grid(bounds: Floats, grid: Grid, source: str) -> None:
         "expected": f"x from {sides[0]:.8g} to {sides[2]:.8g}, y from {sides[1]:.8g} to {sides[3]:.8g}, the grid, "
         + ("in degrees" if on_map else f"in {grid.unit} from its south-west corner"),
     }
+    if _is_near(unconverted, sides) and not _is_near(bounds, sides):
+        what = "coordinates are degrees already, not in the coordinate system that the file names"
+        raise RegionsError(what, **parts, remedy="remove crs from the file")
     for mistake in MISTAKES if on_map else ():
         undone = mistake.undone(bounds)
         if _is_near(undone, sides) and not _is_off_globe(undone):

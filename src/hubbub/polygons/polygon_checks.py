@@ -36,9 +36,9 @@ def parse_polygons(feature: Feature) -> tuple[Any, bool]:
         parts.append(shapely.Polygon(points[0], points[1:]))
     whole = parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
     if not shapely.is_valid(whole):
-        raise _error(
-            "a polygon crosses or touches itself", where, shapely.is_valid_reason(whole), FIX_GEOMETRIES, "valid rings"
-        )
+        reason = shapely.is_valid_reason(whole)
+        what = "a polygon crosses itself" if "self-intersection" in reason.lower() else "a polygon is not valid"
+        raise _error(what, where, reason, FIX_GEOMETRIES, "rings that neither cross nor touch along a line")
     return whole, has_height
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from hubbub.core.arrays import Floats
 from hubbub.core.text import plural, whole_percent
 from hubbub.polygons.coordinate_systems import grid_sides
-from hubbub.rendering.palette import INK, PALE
+from hubbub.rendering.palette import PALE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ def draw_regions(shares: RegionShares, axes: Axes) -> None:
     for rings, share in zip(regions.outlines, estimates, strict=True):
         if rings:
             face = PALE if math.isnan(share) else colours.to_rgba(share)
-            axes.add_patch(PathPatch(_path(rings), facecolor=face, edgecolor=INK, linewidth=0.8))
+            axes.add_patch(PathPatch(_path(rings), facecolor=face, edgecolor="white", linewidth=1.0))
     _write_names(shares, axes, colours)
     west, south, east, north = grid_sides(grid)
     axes.set_xlim(west, east)

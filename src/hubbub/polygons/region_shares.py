@@ -12,9 +12,11 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.core import validation
 from hubbub.core.arrays import Floats, Positions, frozen
+from hubbub.core.errors import EstimateError
 from hubbub.core.progress import stepwise
 from hubbub.core.text import plural
 from hubbub.core.threads import limit_threads_per_step
@@ -101,19 +103,14 @@ def _ends(
     known = np.flatnonzero(weights.any(axis=1))
     ends = _Ends.unknown(len(weights))
     level_together = 1.0 - (1.0 - level) / max(1, known.size)
-    in_one_cell = np.count_nonzero(weights, axis=1) == 1
-    few_values = size <= MAX_VALUES_ALL_SIMULATED
-    if method == "profile" or (method == "auto" and few_values):
-        by_profile = known
-    elif size <= MAX_MATRIX_VALUES:
-        by_profile = known[in_one_cell[known]]
-    else:
-        by_profile = known[:0]
+    by_profile = known[_is_by_profile(weights[known], method)]
     by_linear = np.setdiff1d(known, by_profile)
     notes = []
     if by_linear.size:
         alone = yield from set_shares.steps(reports, shown.probabilities)
         if isinstance(alone, NoSetShares):
+            if method == "linear":
+                raise _not_linear(alone.reason)
             by_profile, by_linear = known, known[:0]
             notes.append(f"Not linear, because {alone.reason}.")
         else:
@@ -137,6 +134,24 @@ def _ends(
         ends.put(by_profile, *pairs)
         notes.append(_how(by_profile.size, known.size, BY_PROFILE))
     return ends, " ".join(notes)
+
+
+def _is_by_profile(weights: Floats, method: str) -> NDArray[np.bool_]:
+    """Return which regions have profile intervals: on small grids all, on others those within one cell."""
+    count, size = weights.shape
+    if method != "auto" or size <= MAX_VALUES_ALL_SIMULATED:
+        return np.full(count, method != "linear")
+    return np.asarray((np.count_nonzero(weights, axis=1) == 1) & (size <= MAX_MATRIX_VALUES))
+
+
+def _not_linear(reason: str) -> EstimateError:
+    return EstimateError(
+        "these reports have no linear intervals",
+        where="Regions.shares(method='linear')",
+        got=reason,
+        expected="reports whose outputs determine every share, from users who count alike",
+        remedy="use method='profile'",
+    )
 
 
 def _how(count: int, total: int, way: str) -> str:

@@ -12,7 +12,7 @@ from hubbub.rendering.facts import (
     upper_text,
 )
 from hubbub.rendering.geojson_features import cell_columns, cell_sides, check_on_map, geojson
-from hubbub.rendering.geoparquet import geoparquet_bytes, parquet_bytes
+from hubbub.rendering.geoparquet import parquet_bytes
 from hubbub.rendering.spreadsheet import csv_bytes, from_spreadsheet_safe, spreadsheet_safe, write_csv_row
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "facts_text",
     "from_spreadsheet_safe",
     "geojson",
-    "geoparquet_bytes",
     "most_probable",
     "parquet_bytes",
     "picture_bytes",
