@@ -34,6 +34,7 @@ ORDER = (
     "plan",
     "sets",
     "resolve",
+    "regions",
     "compare",
     "trend",
     "fit",

@@ -167,6 +167,7 @@ EXAMPLES = [
     "docs/accuracy.md",
     "docs/compare.md",
     "docs/intake.md",
+    "docs/maps.md",
     "docs/mechanisms.md",
     "docs/plan.md",
     "docs/privatizing.md",

@@ -27,7 +27,7 @@ from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.set_intervals import SetShares, normal_quantile, set_shares
 from terminal import hubbub
 
-region_shares_module: Any = importlib.import_module("hubbub.polygons.region_shares")
+region_intervals_module: Any = importlib.import_module("hubbub.polygons.region_intervals")
 
 SOUTH, WEST, NORTH, EAST = 37.7228, -122.5153, 37.7946, -122.3789
 TOWN = hb.Grid.over(south=SOUTH, west=WEST, north=NORTH, east=EAST, columns=5, rows=4)
@@ -356,7 +356,7 @@ def test_where_linear_intervals_cannot_be_had_they_are_refused_or_others(monkeyp
     own = hb.regions(TOWN, shapely.box(WEST, SOUTH, (WEST + EAST) / 2, NORTH))
     with pytest.raises(hb.EstimateError, match="survey weights"):
         own.shares(weighted, estimate=estimate, method="linear")
-    monkeypatch.setattr(region_shares_module, "MAX_VALUES_ALL_SIMULATED", 10)
+    monkeypatch.setattr(region_intervals_module, "MAX_VALUES_ALL_SIMULATED", 10)
     answer = own.shares(weighted, estimate=estimate)
     assert "survey weights" in answer.note
     assert "profile" in answer.note

@@ -15,7 +15,7 @@ from hubbub.core import validation
 from hubbub.domains import Domain
 from hubbub.estimators import Estimate
 from hubbub.polygons import Regions, RegionShare, RegionShares, region_shares, regions
-from hubbub.polygons.region_shares import METHODS
+from hubbub.polygons.region_intervals import METHODS
 from hubbub.polygons.result import REST, row_texts
 from hubbub.reports import Reports
 

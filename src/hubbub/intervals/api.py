@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Generator
 from typing import Any
 
@@ -22,7 +21,7 @@ from hubbub.intervals.deviance_cutoff import chi_square
 from hubbub.intervals.exact_binomial import TwoOutputs
 from hubbub.intervals.interval_endpoints import Endpoints, LikelihoodRegion, exact_endpoints, profile_endpoints
 from hubbub.intervals.linear_statistic import Statistic, parse_statistic
-from hubbub.intervals.result import Band, Interval, Quantile
+from hubbub.intervals.result import Band, Interval, Quantile, joined_notes
 from hubbub.intervals.robust_intervals import FakesAllowed, check_fakes
 from hubbub.intervals.standard_errors import standard_errors
 from hubbub.likelihood import Likelihood
@@ -255,10 +254,9 @@ def _band(
     intervals = yield from statistic_endpoints(reports, region, shares, level, allowed, simultaneous=simultaneous)
     low, high = (np.full(len(reports.domain), np.nan) for _ in range(2))
     low[positions], high[positions] = [each.low for each in intervals], [each.high for each in intervals]
-    notes = Counter(each.note for each in intervals if each.note)
+    note = joined_notes([each.note for each in intervals])
     if reports.approximate:
-        notes[APPROXIMATE] = positions.size
-    note = " ".join(text if count == positions.size else f"{count:,} of them: {text}" for text, count in notes.items())
+        note = f"{note} {APPROXIMATE}".strip()
     band = Band.around(
         reports.domain,
         shown.probabilities,

@@ -16,7 +16,7 @@ from hubbub.core.serialization import Portable
 from hubbub.core.text import listed, plural
 from hubbub.domains import Domain, Grid
 from hubbub.estimators import Estimate
-from hubbub.polygons.region_shares import region_shares
+from hubbub.polygons.region_intervals import region_shares
 from hubbub.polygons.result import RegionShares
 from hubbub.reports import Reports
 

@@ -26,7 +26,7 @@ from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.intervals.api import APPROXIMATE, statistic_endpoints
 from hubbub.intervals.interval_endpoints import MAX_VALUES_ALL_SIMULATED, LikelihoodRegion
 from hubbub.intervals.linear_statistic import Statistic
-from hubbub.intervals.result import extend
+from hubbub.intervals.result import extend, joined_notes
 from hubbub.intervals.set_intervals import MAX_MATRIX_VALUES, NoSetShares, set_shares
 from hubbub.likelihood import Likelihood
 from hubbub.polygons.result import RegionShare, RegionShares
@@ -132,7 +132,7 @@ def _ends(
             for some in (alone_ends, together_ends)
         ]
         ends.put(by_profile, *pairs)
-        notes.append(_how(by_profile.size, known.size, BY_PROFILE))
+        notes += [_how(by_profile.size, known.size, BY_PROFILE), joined_notes([each.note for each in alone_ends])]
     return ends, " ".join(notes)
 
 
