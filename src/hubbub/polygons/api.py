@@ -11,8 +11,8 @@ from hubbub.core.arrays import Floats, frozen
 from hubbub.core.errors import RegionsError, shorten
 from hubbub.core.text import listed, percent, plural
 from hubbub.domains import Domain, Grid
-from hubbub.polygons.cell_cutting import cell_weights, inside_shares, outline
-from hubbub.polygons.coordinate_systems import check_near_grid, to_coordinates_of_grid
+from hubbub.polygons.cell_cutting import ROUNDING, cell_weights, inside_shares, outline
+from hubbub.polygons.coordinate_systems import check_near_grid, grid_sides, to_coordinates_of_grid
 from hubbub.polygons.feature_names import feature_names
 from hubbub.polygons.geojson_reading import read_features
 from hubbub.polygons.polygon_checks import parse_polygons
@@ -71,7 +71,7 @@ def regions(grid: Domain, geojson: object, *, name: str | None = None) -> Region
     check_near_grid(shapely.bounds(polygons), shapely.bounds(given), lattice, source.source)
     weights = cell_weights(polygons, lattice)
     inside = inside_shares(polygons, weights, lattice)
-    covered = cell_weights([shapely.union_all(polygons)], lattice).toarray()[0]
+    covered = weights.toarray()[0] if len(polygons) == 1 else _covered(polygons, weights, lattice)
     heights = "Heights of points were left out." if any(has_height for _, has_height in parsed) else ""
     notes = (numbered, converted, heights, _outside(names, inside), _overlap(names, polygons, weights, covered))
     return Regions(
@@ -84,6 +84,18 @@ def regions(grid: Domain, geojson: object, *, name: str | None = None) -> Region
         tuple(tuple(frozen(ring) for ring in outline(polygon, lattice)) for polygon in polygons),
         tuple(note for note in notes if note),
     )
+
+
+def _covered(polygons: list[Any], weights: sparse.csr_array, grid: Grid) -> Floats:
+    """Return the part of each cell that lies in some region."""
+    import shapely
+
+    union = shapely.union_all(polygons)
+    sides = grid_sides(grid)
+    cell = (sides[2] - sides[0]) / grid.columns * (sides[3] - sides[1]) / grid.rows
+    if float(shapely.area(polygons).sum()) - union.area > ROUNDING * cell:  # some overlap
+        return np.asarray(cell_weights([union], grid).toarray()[0])
+    return np.minimum(np.asarray(weights.sum(axis=0)), 1.0)
 
 
 def _grid_of(grid: object) -> Grid:
