@@ -69,7 +69,10 @@ def inside_shares(polygons: list[Any], weights: sparse.csr_array, grid: Grid) ->
 
 
 def outline(polygon: Any, grid: Grid) -> tuple[Floats, ...]:
-    """Return the rings of a polygon as far as they are near the grid, simplified as far as nobody sees."""
+    """Return the rings of a polygon as far as they are near the grid, simplified as far as nobody sees.
+
+    Polygons run counter-clockwise and holes clockwise, as those who fill them need it.
+    """
     import shapely
 
     west, south, east, north = grid_sides(grid)
@@ -77,7 +80,11 @@ def outline(polygon: Any, grid: Grid) -> tuple[Floats, ...]:
     # A country around a city has thousands of points that no map of the city shows.
     near = shapely.intersection(polygon, shapely.box(west - width, south - height, east + width, north + height))
     simple = shapely.simplify(near, MAX_OUTLINE_SLACK * min(width, height), preserve_topology=True)
-    parts = [part for part in shapely.get_parts(simple) if part.geom_type == "Polygon" and not part.is_empty]
+    parts = [
+        part
+        for part in shapely.get_parts(shapely.orient_polygons(simple))
+        if part.geom_type == "Polygon" and not part.is_empty
+    ]
     return tuple(shapely.get_coordinates(ring) for part in parts for ring in (part.exterior, *part.interiors))
 
 

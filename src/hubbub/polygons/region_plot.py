@@ -59,24 +59,7 @@ def _path(rings: tuple[Floats, ...]) -> Any:
     """Return rings as one path; holes stay open, because they run the other way round."""
     from matplotlib.path import Path
 
-    return Path.make_compound_path(*(Path(ring, closed=True) for ring in _opposed(rings)))
-
-
-def _opposed(rings: tuple[Floats, ...]) -> list[Floats]:
-    """Return the rings with holes running clockwise and others counter-clockwise, as filling needs them."""
-    import shapely
-
-    polygons: list[list[Floats]] = []
-    for ring in rings:
-        shape = shapely.Polygon(ring)
-        outer = next((own for own in polygons if shapely.contains(shapely.Polygon(own[0]), shape)), None)
-        polygons.append([ring]) if outer is None else outer.append(ring)
-    turned = []
-    for own in polygons:
-        for place, ring in enumerate(own):
-            is_left = bool(shapely.is_ccw(shapely.LinearRing(ring)))
-            turned.append(ring if is_left == (place == 0) else ring[::-1])
-    return turned
+    return Path.make_compound_path(*(Path(ring, closed=True) for ring in rings))
 
 
 def _write_names(shares: RegionShares, axes: Axes, colours: Any) -> None:

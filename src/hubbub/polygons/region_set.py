@@ -43,7 +43,8 @@ class Regions(Portable):
         The regions: longitude and latitude, or x and y in the grid's unit if it has no place on the map.
     outlines : tuple of tuples of arrays
         For each region the rings to draw, of polygons and of holes, as points (x, y) in the same coordinates:
-        simplified to a twentieth of a cell, and cut off a cell beyond the grid.
+        simplified to a twentieth of a cell, and cut off a cell beyond the grid. Polygons run counter-clockwise, holes
+        clockwise.
     notes : tuple of str
         What to know about these regions: which are partly outside, which overlap, what was converted.
     """
