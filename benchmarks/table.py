@@ -35,6 +35,7 @@ ORDER = (
     "plan",
     "sets",
     "resolve",
+    "regions",
     "compare",
     "trend",
     "fit",

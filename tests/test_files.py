@@ -98,6 +98,7 @@ REPLACED = {
     "estimate, JSON": (("estimate", "line.toml", "line.csv", *QUICK, "-o", "out.json"), "out.json", 100),
     "estimate, CSV": (("estimate", "line.toml", "line.csv", *QUICK, "-o", "out.csv"), "out.csv", 50),
     "estimate, GeoJSON": (("estimate", "grid.toml", "map.csv", *QUICK, "-o", "out.geojson"), "out.geojson", 100),
+    "estimate, GeoParquet": (("estimate", "grid.toml", "map.csv", *QUICK, "-o", "out.parquet"), "out.parquet", 100),
     "estimate, PNG": (("estimate", "line.toml", "line.csv", *QUICK, "-o", "out.png"), "out.png", 500),
     "estimate, SVG": (("estimate", "line.toml", "line.csv", *QUICK, "-o", "out.svg"), "out.svg", 500),
     "groups, JSON": (
@@ -265,6 +266,7 @@ WRITING = {  # calls that put bytes at a path, or move them there
 OURS = ("core/files.py", "core/locks.py")
 ALLOWED = {
     ("rendering/distribution_plot.py", "savefig"): "into memory; the bytes are written by write_file",
+    ("rendering/geoparquet.py", "write_table"): "into memory; the bytes are written by write_file",
     ("intake/counting/scratch_folder.py", "mkstemp"): "the lock of a temporary folder, which holds nothing",
     ("intake/counting/scratch_folder.py", "open"): "that lock once more, to see whether its process lives",
     ("intake/tallies/tally_writing.py", "ParquetWriter"): "into KeptOpen(file), a file of atomic_write",

@@ -123,6 +123,23 @@ truncated = false
 BOX = MAP.replace("columns", "south = 52.4\nwest = 13.2\nnorth = 52.6\neast = 13.6\ncolumns")
 
 
+RING = [[-122.48, 37.72], [-122.44, 37.72], [-122.44, 37.76], [-122.48, 37.76], [-122.48, 37.72]]
+
+
+def area(*rings: Any, kind: str = "Polygon", **properties: object) -> dict[str, Any]:
+    """A feature; without rings, a square in CITY."""
+    return {"type": "Feature", "properties": properties, "geometry": {"type": kind, "coordinates": rings or [RING]}}
+
+
+def moved(change: Any) -> dict[str, Any]:
+    """A feature whose points somebody did something to."""
+    return area([list(change(x, y)) for x, y in RING])
+
+
+def areas(*features: object, **members: object) -> dict[str, Any]:
+    return {"type": "FeatureCollection", "features": list(features), **members}
+
+
 def read_study() -> object:
     return hb.read_study("study.toml")
 

@@ -32,7 +32,8 @@ Grid GroupComparison HubbubError HubbubWarning Identification identify Impossibl
 Interval interval kl_divergence Laplace LocalHashing log_likelihood LongitudinalRappor Matrix Mechanism MechanismError
 merge optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric PlanarLaplace privatize_file Quantile
 rake SurveyWeights
-quantile RandomizedResponse Rappor read_reports read_study read_tally report Reports ReportsError Resolution resolve
+quantile RandomizedResponse Rappor read_reports read_study read_tally Regions regions RegionShares RegionsError report
+Reports ReportsError Resolution resolve
 scatter_reports SettingError Shift Study StudyError SubsetSelection Tally total_variation Trend trend
 TruncatedGeometric unrelated_prevalence UnrelatedPrevalence UnrelatedQuestion Warner worst_case_shift
 """.split()  # noqa: SIM905
@@ -166,6 +167,7 @@ EXAMPLES = [
     "docs/accuracy.md",
     "docs/compare.md",
     "docs/intake.md",
+    "docs/maps.md",
     "docs/mechanisms.md",
     "docs/plan.md",
     "docs/privatizing.md",

@@ -14,6 +14,7 @@ from hubbub.core.errors import (
     IntakeError,
     MechanismError,
     OutputError,
+    RegionsError,
     ReportsError,
     SettingError,
     StudyError,
@@ -66,6 +67,7 @@ from hubbub.mechanisms import (
 from hubbub.metrics import earth_mover_distance, kl_divergence, total_variation
 from hubbub.planning import Plan, plan
 from hubbub.poisoning import Shift, worst_case_shift
+from hubbub.polygons import Regions, RegionShares, regions
 from hubbub.reporting import report
 from hubbub.reports import Reports, SurveyWeights
 from hubbub.reports.raking import rake
@@ -118,6 +120,9 @@ __all__ = [
     "Quantile",
     "RandomizedResponse",
     "Rappor",
+    "RegionShares",
+    "Regions",
+    "RegionsError",
     "Reports",
     "ReportsError",
     "Resolution",
@@ -157,6 +162,7 @@ __all__ = [
     "read_reports",
     "read_study",
     "read_tally",
+    "regions",
     "report",
     "resolve",
     "scatter_reports",

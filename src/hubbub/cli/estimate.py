@@ -27,18 +27,20 @@ from hubbub.cli.options import (
     fakes_share,
 )
 from hubbub.cli.progress_bar import follow
+from hubbub.cli.region_table import RegionOptions, print_regions
 from hubbub.cluster import ClusterReports, connect
 from hubbub.core import validation
 from hubbub.core.arrays import Positions
 from hubbub.estimators import Estimate, estimate
 from hubbub.exporting.json_documents import estimate_document, groups_document
-from hubbub.exporting.result_files import ENDINGS, check_output_path, write_groups, write_result
+from hubbub.exporting.result_files import ENDINGS, check_output_path, write_groups, write_regions, write_result
 from hubbub.intake.read_plan import refuse_overwriting
 from hubbub.intake.study_input import StudyInput
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
 from hubbub.intervals.result import error_text
 from hubbub.intervals.robust_intervals import fakes_note
+from hubbub.polygons import RegionShares
 from hubbub.rendering import Fact, check_on_map, facts_text, most_probable
 from hubbub.reports import Reports
 from hubbub.resolution import MAX_RESOLVED_VALUES, Resolution, is_mostly_unknown, resolve, suggestion
@@ -77,6 +79,7 @@ class Answer(NamedTuple):
     estimate: Estimate
     check: Check | None
     resolution: Resolution | None = None  # where parts say what single values do not
+    regions: RegionShares | None = None  # where they were asked for
 
 
 def command(
@@ -86,11 +89,13 @@ def command(
     options: EstimateOptions,
     by: By = None,
     min_group: MinGroup = 1,
+    places: RegionOptions,
     reading: ReadingOptions,
     cluster: Cluster = None,
     as_json: AsJson = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write .json, .csv, .geojson, .png or .svg.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write .json, .csv, .geojson, .parquet, .png or .svg."),
     ] = None,
 ) -> None:
     """Recover the distribution behind the reports."""
@@ -100,20 +105,33 @@ def command(
     validation.level(options.level, "estimate")
     if fakes_share(options.fakes, "estimate") and options.quick:
         raise typer.BadParameter("--quick computes no intervals", param_hint="--fakes with --quick")
-    refuse_overwriting(output, [study, *(sources or [])], "-o")
+    places.check()
+    refuse_overwriting(output, [study, *(sources or []), places.regions], "-o")
     check_output_path(output)
     refuse_overwriting(reading.rejects, [study, output], "--rejects")
     if by and cluster is not None:
         raise typer.BadParameter("groups are estimated on one machine only", param_hint="--by with --cluster")
+    if places.regions is not None and cluster is not None:
+        raise typer.BadParameter("intervals are computed on one machine only", param_hint="--regions with --cluster")
+    if places.regions is not None and fakes_share(options.fakes, "estimate"):
+        raise typer.BadParameter("intervals of regions do not allow for fakes", param_hint="--regions with --fakes")
     is_shown = output is None and not as_json
     with nullcontext() if cluster is None else closing(connect(cluster)) as client:
         if by:
             inputs = read_groups_and_print_notes(study, sources, by, min_group, reading)
         else:
             inputs = {ALL_USERS: read_and_print_notes(study, sources, reading, client)}
+        domain = next(iter(inputs.values())).reports.domain
         if output is not None and output.suffix.lower() == ".geojson":
-            check_on_map(inputs[ALL_USERS].reports.domain)  # before it takes minutes to compute
-        answers = {group: _answer(inputs[group], options, group, all_intervals=not is_shown) for group in inputs}
+            check_on_map(domain)  # before it takes minutes to compute
+        own = places.read(domain)
+        answers = {}
+        for group, study_input in inputs.items():
+            answer = _answer(study_input, options, group, all_intervals=not is_shown)
+            if own is not None and isinstance(study_input.reports, Reports):
+                shares = places.shares(own, study_input.reports, answer.estimate, options.level)
+                answer = answer._replace(regions=shares)
+            answers[group] = answer
     if is_shown:
         for group, answer in answers.items():
             if by:
@@ -161,12 +179,15 @@ def _write(answers: dict[str, Answer], document: dict[str, Any], output: Path) -
     if ALL_USERS not in answers:
         write_groups(document, output)
         return
-    _, estimated, checked, _ = answers[ALL_USERS]
+    _, estimated, checked, _, shares = answers[ALL_USERS]
+    if shares is not None:
+        write_regions(shares, document, output)
+        return
     write_result(estimated, document, output, None if checked is None else checked.band)
 
 
 def _show(answer: Answer) -> None:
-    summary, estimated, checked, resolution = answer
+    summary, estimated, checked, resolution, shares = answer
     console = out()
     if checked is not None and checked.contradiction:
         console.print(f"{checked.contradiction}\n", style="bold red", soft_wrap=True)
@@ -174,6 +195,16 @@ def _show(answer: Answer) -> None:
     if checked is not None:
         facts += [Fact(label, text.split("\n")[0]) for label, text in checked.facts() if label in SHOWN_VERDICTS]
     console.print(facts_text(facts), soft_wrap=True)
+    if shares is not None:
+        print_regions(shares)
+    else:
+        _show_values(estimated, checked, resolution)
+    print_summary(summary)
+
+
+def _show_values(estimated: Estimate, checked: Check | None, resolution: Resolution | None) -> None:
+    """Print the most probable values, and what to know about their intervals."""
+    console = out()
     shown = most_probable(estimated.domain, estimated.probabilities, MAX_SHOWN_VALUES)
     rest = len(estimated.domain) - shown.size
     console.print(_table(estimated, checked, shown, console.width))
@@ -188,7 +219,6 @@ def _show(answer: Answer) -> None:
         console.print(f"{suggestion(resolution, checked.band.low)}{where}", soft_wrap=True)
     if rest:
         console.print(f"and {rest:,} more; write them all with -o estimate.csv")
-    print_summary(summary)
 
 
 def _table(estimated: Estimate, checked: Check | None, shown: Positions, width: int) -> Table:

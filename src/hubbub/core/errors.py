@@ -8,6 +8,7 @@ HubbubError (a ValueError)
 │   └── ImpossibleReportError   well-formed outputs that no value of the domain can produce
 ├── EstimateError        a method that these reports do not allow
 ├── SettingError         a keyword or option that does not apply, or has a wrong value
+├── RegionsError         polygons that cannot be read, or do not fit the grid
 ├── DistanceError        vectors that are not distributions, or a distance too large to compute
 ├── StudyError           a study file with a mistake
 ├── IntakeError          a file of reports that cannot be read as it stands
@@ -89,6 +90,10 @@ class EstimateError(HubbubError):
 
 class SettingError(HubbubError):
     """A keyword or option that does not apply, or has a wrong value."""
+
+
+class RegionsError(HubbubError):
+    """Polygons that cannot be read, or do not fit the grid."""
 
 
 class DistanceError(HubbubError):

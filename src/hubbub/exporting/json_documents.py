@@ -17,6 +17,7 @@ from hubbub.intake.tallies.tally import Tally
 from hubbub.intake.tallies.tally_summary import CountedSource, Summary
 from hubbub.intervals import Band
 from hubbub.poisoning import Shift
+from hubbub.polygons import RegionShares
 from hubbub.resolution import Resolution, suggestion
 from hubbub.trends import Trend
 from hubbub.trust_check import Check
@@ -25,7 +26,11 @@ INTERVAL_FIELDS = ("low", "high", "standard_error", "standard_error_reason")  # 
 
 
 def estimate_document(
-    summary: Summary, estimate: Estimate, check: Check | None = None, resolution: Resolution | None = None
+    summary: Summary,
+    estimate: Estimate,
+    check: Check | None = None,
+    resolution: Resolution | None = None,
+    regions: RegionShares | None = None,
 ) -> dict[str, Any]:
     """Return the document that ``hubbub estimate --json`` prints.
 
@@ -55,8 +60,17 @@ def estimate_document(
         "interval": None if check is None else interval_document(check.band),
         "worst_case_shift": None if check is None else shift_document(check.shift),
         "suggestion": None if check is None or resolution is None else suggestion(resolution, check.band.low),
+        **regions_document(regions),
         "estimate": [{**entry, **row} for entry, row in zip(own["estimate"], intervals, strict=True)],
     }
+
+
+def regions_document(shares: RegionShares | None) -> dict[str, Any]:
+    """Return the entries about regions; null if nobody asked for any."""
+    if shares is None:
+        return {"regions": None, "region_rest": None, "region_notes": None}
+    own = shares.document()
+    return {"regions": own["regions"], "region_rest": own["rest"], "region_notes": own["notes"]}
 
 
 def groups_document(by: Sequence[str], documents: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

@@ -11,13 +11,23 @@ from typing import Any
 from hubbub.comparison import Comparison, GroupComparison
 from hubbub.core.files import write_file
 from hubbub.core.paths import check_replaceable, write_error
+from hubbub.domains import Domain
 from hubbub.estimators import Estimate
 from hubbub.intervals import Band
-from hubbub.rendering import csv_bytes, picture_bytes
+from hubbub.polygons import RegionShares
+from hubbub.rendering import (
+    cell_columns,
+    cell_sides,
+    check_on_map,
+    csv_bytes,
+    parquet_bytes,
+    picture_bytes,
+)
 from hubbub.resolution import Resolution
 from hubbub.trends import Trend
 
-ENDINGS = (".json", ".csv", ".geojson", ".png", ".svg")
+ENDINGS = (".json", ".csv", ".geojson", ".parquet", ".png", ".svg")
+WKT = "WKT"  # the column of shapes: by this name GDAL, and so QGIS, finds it
 
 
 def check_output_path(path: Path | None) -> None:
@@ -30,13 +40,17 @@ def check_output_path(path: Path | None) -> None:
 
 
 def write_result(estimate: Estimate, document: dict[str, Any], path: Path, band: Band | None = None) -> None:
-    """Write an estimate as .json (everything), .csv (a table), .geojson (a map's cells), .png or .svg (a picture)."""
+    """Write an estimate as .json (everything), .csv or .parquet (a table), .geojson (a map's cells), .png or .svg.
+
+    Of a grid on the map, the CSV table has the cells' middles, and the Parquet table is GeoParquet with their outlines.
+    """
     ending = path.suffix.lower()
     if ending == ".json":
         write_json(document, path)
-    elif ending == ".csv":
+    elif ending in (".csv", ".parquet"):
         names = ["value", "probability", *([] if band is None else ["low", "high", "standard_error"])]
-        write_file(path, csv_bytes(names, ([entry[name] for name in names] for entry in document["estimate"])))
+        columns = {name: [entry[name] for entry in document["estimate"]] for name in names}
+        write_file(path, _table_bytes(columns, estimate.domain, ending))
     elif ending == ".geojson":
         intervals = {} if band is None else {"low": band.low, "high": band.high}
         write_file(path, estimate.to_geojson(**intervals).encode())
@@ -46,6 +60,39 @@ def write_result(estimate: Estimate, document: dict[str, Any], path: Path, band:
         picture = estimate.picture()
         figure = Figure(figsize=picture.inches, layout="constrained")
         picture.on_figure(figure)
+        write_file(path, picture_bytes(figure, ending, dpi=120))
+
+
+def _table_bytes(columns: dict[str, list[Any]], domain: Domain, ending: str) -> bytes:
+    """Return a table of all values as a file; cells of the map have a place."""
+    if ending == ".csv":
+        placed = columns | (cell_columns(domain) if domain.is_on_map else {})
+        return csv_bytes(placed, zip(*placed.values(), strict=True))
+    if not domain.is_on_map:
+        return parquet_bytes(columns)
+    import shapely
+
+    return parquet_bytes(columns, shapely.box(*cell_sides(domain)[:4]).tolist())
+
+
+def write_regions(shares: RegionShares, document: dict[str, Any], path: Path) -> None:
+    """Write shares of regions as .json (everything), .csv (a table with WKT), .geojson, .parquet, .png or .svg."""
+    ending = path.suffix.lower()
+    if ending == ".json":
+        write_json(document, path)
+    elif ending == ".geojson":
+        write_file(path, shares.to_geojson().encode())
+    elif ending == ".csv":
+        columns = {**shares.columns(), WKT: [polygon.wkt for polygon in shares.regions.polygons]}
+        write_file(path, csv_bytes(columns, zip(*columns.values(), strict=True)))
+    elif ending == ".parquet":
+        check_on_map(shares.regions.grid)
+        write_file(path, parquet_bytes(shares.columns(), shares.regions.polygons))
+    else:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(8, 6), layout="constrained")
+        shares.plot(figure.subplots())
         write_file(path, picture_bytes(figure, ending, dpi=120))
 
 
@@ -87,11 +134,12 @@ def write_groups(document: dict[str, Any], path: Path) -> None:
     if path.suffix.lower() == ".json":
         write_json(document, path)
         return
-    names = ["value", "probability", "low", "high", "standard_error"]
+    of_regions = document["groups"][0]["regions"]
+    names = list(of_regions[0]) if of_regions else ["value", "probability", "low", "high", "standard_error"]
     rows = (
         [group["group"], *(entry[name] for name in names)]
         for group in document["groups"]
-        for entry in group["estimate"]
+        for entry in group["regions" if of_regions else "estimate"]
     )
     write_file(path, csv_bytes(["group", *names], rows))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Generator
 from typing import Any
 
@@ -22,7 +21,7 @@ from hubbub.intervals.deviance_cutoff import chi_square
 from hubbub.intervals.exact_binomial import TwoOutputs
 from hubbub.intervals.interval_endpoints import Endpoints, LikelihoodRegion, exact_endpoints, profile_endpoints
 from hubbub.intervals.linear_statistic import Statistic, parse_statistic
-from hubbub.intervals.result import Band, Interval, Quantile
+from hubbub.intervals.result import Band, Interval, Quantile, joined_notes
 from hubbub.intervals.robust_intervals import FakesAllowed, check_fakes
 from hubbub.intervals.standard_errors import standard_errors
 from hubbub.likelihood import Likelihood
@@ -128,7 +127,9 @@ def interval(
         shown = yield from shown_estimate(reports, estimate, "interval")
         region = yield from LikelihoodRegion.around(Likelihood.of(reports))
         allowed = FakesAllowed.of(reports, region, fakes) if fakes else None
-        run = _endpoints(reports, region, [statistic], level, allowed, simultaneous=simultaneous, rng=generator)
+        run = statistic_endpoints(
+            reports, region, [statistic], level, allowed, simultaneous=simultaneous, rng=generator
+        )
         (ends,) = yield from run
         share, likeliest = (float(statistic.weights @ theta) for theta in (shown.probabilities, region.top.theta))
         note = f"{ends.note} {APPROXIMATE}" if reports.approximate else ends.note
@@ -152,7 +153,7 @@ def interval(
     return limit_threads_per_step(steps(), reports.weights.size * len(reports.domain))
 
 
-def _endpoints(
+def statistic_endpoints(
     reports: Reports,
     region: LikelihoodRegion,
     statistics: list[Statistic],
@@ -162,7 +163,10 @@ def _endpoints(
     simultaneous: bool = False,
     rng: np.random.Generator | None = None,
 ) -> Generator[Progress, None, list[Endpoints]]:
-    """Return the exact intervals of the simplest study, those of the profile likelihood of others; fakes widen them."""
+    """Return the intervals of some statistics: exact in the simplest study, by the profile likelihood in others.
+
+    Fakes widen them.
+    """
     study = None if simultaneous else TwoOutputs.of(reports)
     if study is not None:
         plain = exact_endpoints(study, statistics, level)
@@ -247,13 +251,12 @@ def _band(
     region = yield from LikelihoodRegion.around(Likelihood.of(reports))
     allowed = FakesAllowed.of(reports, region, fakes) if fakes else None
     shares = [Statistic.share_of(reports.domain, [position]) for position in positions.tolist()]
-    intervals = yield from _endpoints(reports, region, shares, level, allowed, simultaneous=simultaneous)
+    intervals = yield from statistic_endpoints(reports, region, shares, level, allowed, simultaneous=simultaneous)
     low, high = (np.full(len(reports.domain), np.nan) for _ in range(2))
     low[positions], high[positions] = [each.low for each in intervals], [each.high for each in intervals]
-    notes = Counter(each.note for each in intervals if each.note)
+    note = joined_notes([each.note for each in intervals])
     if reports.approximate:
-        notes[APPROXIMATE] = positions.size
-    note = " ".join(text if count == positions.size else f"{count:,} of them: {text}" for text, count in notes.items())
+        note = f"{note} {APPROXIMATE}".strip()
     band = Band.around(
         reports.domain,
         shown.probabilities,
@@ -332,7 +335,7 @@ def _quantile(
 
     def calibrated(position: int) -> Generator[Progress, None, tuple[float, float]]:
         cumulative = Statistic(frozen(up_to(position)), "the distribution function")
-        (around,) = yield from _endpoints(reports, region, [cumulative], level)
+        (around,) = yield from statistic_endpoints(reports, region, [cumulative], level)
         return around.low, around.high
 
     # The first positions that reach the probability; the last one always does, as F is 1.

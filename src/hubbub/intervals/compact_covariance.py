@@ -13,8 +13,8 @@ the indicator of a set:
 * Where the local part is not M itself but (I - X) M (I - X)', Minkowski's inequality bounds its deviation by that of M
   plus the root of c' X M X' c, which is at most the sum of the rows of |X| |M| |X|' over the set: `inexact`.
 
-All shares sum to 1, so a set and its complement have the same deviation. It is computed for the smaller of both, from
-which less is left out.
+Both hold for any weights c between 0 and 1, with the sums over all values weighted by c. All shares sum to 1, so a set
+and its complement have the same deviation. It is computed for the smaller of both, from which less is left out.
 """
 
 from __future__ import annotations
@@ -92,16 +92,20 @@ class CompactCovariance(Portable):
 
     def deviation(self, positions: Positions) -> float:
         """Return the standard deviation of a set's share, or a bound that is a little larger."""
-        inside = np.zeros(self.size)
-        inside[positions] = 1.0
-        if 2 * np.count_nonzero(inside) > self.size:
-            inside = 1.0 - inside
-        local = float((self.diagonal + self.left_out) @ inside)
+        inside = np.zeros((1, self.size))
+        inside[0, positions] = 1.0
+        return float(self.weighted_deviations(inside)[0])
+
+    def weighted_deviations(self, weights: Floats) -> Floats:
+        """Return the standard deviation of each row of weights between 0 and 1, or a bound that is a little larger."""
+        inside = np.where(2.0 * weights.sum(axis=1, keepdims=True) > self.size, 1.0 - weights, weights)
+        local = inside**2 @ self.diagonal + inside @ self.left_out
         for offset, band in zip(self.offsets.tolist(), self.bands, strict=True):
             first, second = self.partners(offset)
-            local += 2.0 * float((inside[first] * band[first]) @ inside[second])
-        sums = self.factors @ inside
-        return _deviation(local, float(self.inexact @ inside), float(sums @ self.core @ sums))
+            local += 2.0 * np.einsum("mx,x,mx->m", inside[:, first], band[first], inside[:, second])
+        sums = inside @ self.factors.T
+        squares = np.einsum("mr,rs,ms->m", sums, self.core, sums)
+        return np.array([_deviation(*parts) for parts in zip(local, inside @ self.inexact, squares, strict=True)])
 
     def deviations(self) -> Floats:
         """Return the standard deviations of all single values."""

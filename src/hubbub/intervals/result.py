@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,16 @@ def extended_note(count: int) -> str:
     """
     intervals = "1 interval was" if count == 1 else f"{count:,} intervals were"
     return f"{intervals} extended to the estimate, which is smoother there than the confidence interval alone allows."
+
+
+def joined_notes(notes: Sequence[str]) -> str:
+    """Return the notes of several intervals, each once, and to how many of them it applies.
+
+    >>> joined_notes(["Exact.", "", "Exact.", "Wide."])
+    '2 of them: Exact. 1 of them: Wide.'
+    """
+    counts = Counter(note for note in notes if note)
+    return " ".join(text if count == len(notes) else f"{count:,} of them: {text}" for text, count in counts.items())
 
 
 def extend(low: Floats, high: Floats, estimate: Floats) -> tuple[Floats, Floats]:

@@ -69,6 +69,23 @@ class SetShares(Portable):
         reach = normal_quantile(level) * self.deviation(positions)
         return max(0.0, share - reach), share, min(1.0, share + reach)
 
+    def weighted_intervals(self, weights: Floats, level: float) -> tuple[Floats, Floats]:
+        """Return the low and the high ends for weighted sums of shares, one for each row of weights from 0 to 1.
+
+        As with sets, the sum is first clipped to what any distribution can have.
+        """
+        least, most = weights.min(axis=1), weights.max(axis=1)
+        sums = np.clip(weights @ self.centre, least, most)
+        reach = normal_quantile(level) * self.weighted_deviations(weights)
+        return np.maximum(least, sums - reach), np.minimum(most, sums + reach)
+
+    def weighted_deviations(self, weights: Floats) -> Floats:
+        """Return the standard deviations of weighted sums of shares, one for each row of weights from 0 to 1."""
+        if isinstance(self.covariance, CompactCovariance):
+            return self.covariance.weighted_deviations(weights)
+        variances: Floats = ((weights @ self.covariance) * weights).sum(axis=1)
+        return np.sqrt(np.maximum(0.0, variances))
+
     @property
     def matrix(self) -> Floats:
         """The covariance, written out."""

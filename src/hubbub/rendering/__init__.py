@@ -1,4 +1,4 @@
-"""Labelled facts as text and HTML, spreadsheet-safe CSV, GeoJSON and plots; nothing here computes an estimate."""
+"""Labelled facts as text and HTML, spreadsheet-safe CSV, map files and plots; nothing here computes an estimate."""
 
 from hubbub.rendering.distribution_plot import draw_distribution, picture_bytes
 from hubbub.rendering.estimate_plot import EstimatePlot
@@ -11,12 +11,15 @@ from hubbub.rendering.facts import (
     table_html,
     upper_text,
 )
-from hubbub.rendering.geojson_features import check_on_map, geojson
+from hubbub.rendering.geojson_features import cell_columns, cell_sides, check_on_map, geojson
+from hubbub.rendering.geoparquet import parquet_bytes
 from hubbub.rendering.spreadsheet import csv_bytes, from_spreadsheet_safe, spreadsheet_safe, write_csv_row
 
 __all__ = [
     "EstimatePlot",
     "Fact",
+    "cell_columns",
+    "cell_sides",
     "check_on_map",
     "csv_bytes",
     "distribution_html",
@@ -26,6 +29,7 @@ __all__ = [
     "from_spreadsheet_safe",
     "geojson",
     "most_probable",
+    "parquet_bytes",
     "picture_bytes",
     "spreadsheet_safe",
     "table_html",

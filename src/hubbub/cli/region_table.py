@@ -1,0 +1,77 @@
+"""Regions at the terminal: the options that name them, and the table of their shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from hubbub.cli.console import out, printable
+from hubbub.cli.progress_bar import follow
+from hubbub.core import validation
+from hubbub.domains import Domain
+from hubbub.estimators import Estimate
+from hubbub.polygons import Regions, RegionShare, RegionShares, region_shares, regions
+from hubbub.polygons.region_intervals import METHODS
+from hubbub.polygons.result import REST, row_texts
+from hubbub.reports import Reports
+
+MAX_SHOWN_REGIONS = 40
+
+
+@dataclass(frozen=True)
+class RegionOptions:
+    """Which regions, and how their intervals are computed."""
+
+    regions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Shares of the regions in this GeoJSON file (docs/maps.md).")
+    ] = None
+    region_name: Annotated[
+        str | None, typer.Option(metavar="PROPERTY", help="The property that names the regions.")
+    ] = None
+    region_intervals: Annotated[
+        str, typer.Option(metavar="METHOD", help="auto, linear, or profile: narrower, some seconds for each region.")
+    ] = "auto"
+
+    def check(self) -> None:
+        """Refuse a wrong method before anything is read."""
+        validation.one_of(self.region_intervals, METHODS, "region_intervals", "estimate", default="'auto'")
+        if self.region_name is not None and self.regions is None:
+            raise typer.BadParameter("there are no regions to name: add --regions FILE", param_hint="--region-name")
+
+    def read(self, domain: Domain) -> Regions | None:
+        """Return the regions, if the user asked for any."""
+        return None if self.regions is None else regions(domain, self.regions, name=self.region_name)
+
+    def shares(self, own: Regions, reports: Reports, estimate: Estimate, level: float) -> RegionShares:
+        """Return the shares of the regions."""
+        run = region_shares.steps(own, reports, level=level, estimate=estimate, method=self.region_intervals)
+        return follow(run, "shares of regions")
+
+
+def print_regions(shares: RegionShares) -> None:
+    """Print the table of regions, the largest first, and what to know about them."""
+    console = out()
+    table = Table()
+    table.add_column("region", overflow="fold")
+    for name in ("share", f"{100 * shares.level:g}% interval", "all together", "cells", "inside"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in shares.largest_first[:MAX_SHOWN_REGIONS]:
+        table.add_row(printable(row.name), *row_texts(row))
+    if shares.rest is not None:
+        table.add_row(f"({REST})", *row_texts(shares.rest))
+    console.print(table)
+    hidden = len(shares) - MAX_SHOWN_REGIONS
+    if hidden > 0:
+        console.print(f"and {hidden:,} more; write them all with -o regions.csv")
+    if any(_is_extended(row) for row in shares.largest_first[:MAX_SHOWN_REGIONS]):
+        console.print("*: extended to the estimate, which is smoother than the confidence interval alone allows")
+    for note in shares.notes():
+        console.print(printable(note, most=10 * len(note)), soft_wrap=True)
+
+
+def _is_extended(row: RegionShare) -> bool:
+    return row.is_known and row.extended
