@@ -54,7 +54,9 @@ def city_page(folder: Path, *, quick: bool) -> Page:
     """Return the page of the files in a folder."""
     study = hb.read_study(folder / "study.toml")
     reports = hb.read_reports(folder / "reports.csv", study)
-    return make_page(reports, title=study.name, regions=districts.districts(), quick=quick)
+    return make_page(
+        reports, title=study.name, regions=hb.regions(study.domain, folder / "districts.geojson"), quick=quick
+    )
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import hubbub as hb
 import pages
 from browser import Visit, visiting
-from districts import Districts, districts, population
+from districts import city_regions, population
 from hubbub.core.arrays import Floats
 from hubbub.core.text import percent
 from hubbub.domains import NamedPlaces
@@ -165,9 +165,9 @@ def test_the_sides_of_a_picture_are_in_degrees() -> None:
 
 
 @cache
-def city() -> tuple[Page, Districts]:
+def city() -> tuple[Page, hb.Regions]:
     """Return the page of a city with districts, one of which has a name that tries to be more than a name."""
-    found = districts()
+    found = city_regions()
     hostile = replace(found, names=tuple(HOSTILE if name == "Mission" else name for name in found.names))
     rng, mechanism = np.random.default_rng(4), hb.PlanarGeometric(found.grid, 4.0)
     values = rng.choice(found.grid.labels, 20_000, p=population())
@@ -186,6 +186,8 @@ def test_numbers_of_districts_are_theirs() -> None:
     assert page.regions.estimate.sum() == pytest.approx(1.0)
     assert (page.regions.low <= page.regions.estimate).all()
     assert (page.regions.estimate <= page.regions.high).all()
+    assert (page.regions.low_together <= page.regions.low).all()
+    assert (page.regions.high <= page.regions.high_together).all()
     first = page.largest_first()[0]
     assert f"The busiest cell is in {found.main_region[first]} ({found.grid.title(first)})" in page.summary
     assert page.resolution is not None
@@ -195,7 +197,7 @@ def test_numbers_of_districts_are_theirs() -> None:
     )
     assert alone.regions is not None
     assert np.isnan(alone.regions.low).all()
-    assert ", without intervals, each" in render_page(alone)
+    assert ", without intervals." in render_page(alone)
 
 
 def test_districts_that_are_not_on_the_map_are_told() -> None:
@@ -236,7 +238,7 @@ def test_the_map_in_a_browser(chromium: Browser, tmp_path: Path) -> None:
         assert looked_at(visit) == {"overlaps": [], "faint": []}
 
 
-def check_sides_and_scale(visit: Visit, found: Districts) -> None:
+def check_sides_and_scale(visit: Visit, found: hb.Regions) -> None:
     """Ticks stand where their degrees are; the scale bar is as long as it says."""
     box, grid = found.grid.box, found.grid
     assert box is not None
@@ -256,7 +258,7 @@ def check_sides_and_scale(visit: Visit, found: Districts) -> None:
     assert visit.each("#chart .xtick text") == axes[1]
 
 
-def check_pointer(visit: Visit, page: Page, found: Districts) -> None:
+def check_pointer(visit: Visit, page: Page, found: hb.Regions) -> None:
     """Beside the pointer the cell; below the map the point; to a screen reader the cell, once the pointer rests."""
     visit.tab.mouse.move(*visit.at(0.3, 0.4))
     visit.tab.wait_for_selector("#tip:not([hidden])")
@@ -272,7 +274,7 @@ def check_pointer(visit: Visit, page: Page, found: Districts) -> None:
     assert visit.text("#where") == ""
 
 
-def check_districts(visit: Visit, page: Page, found: Districts) -> None:
+def check_districts(visit: Visit, page: Page, found: hb.Regions) -> None:
     """Outlines are where the file has them; names stand inside their district; the table has the numbers."""
     assert page.regions is not None
     drawn = visit.tab.evaluate("document.querySelector('#chart').data.find(({mode}) => mode === 'lines').x")
@@ -288,17 +290,20 @@ def check_districts(visit: Visit, page: Page, found: Districts) -> None:
     assert len(labels) >= 12
     for name, x, y in labels:
         cell = grid.cell(int(x / grid.width), int(y / grid.height))
-        shown = [each for each, weight in zip(found.names, found.weights[:, cell], strict=True) if weight > 0]
+        shown = [each for each, weight in zip(found.names, found.weights.toarray()[:, cell], strict=True) if weight > 0]
         assert any(each.startswith(html.unescape(name).removesuffix("…")) for each in shown), name
     rows = visit.each(
         "#regions tbody tr",
-        "[one.querySelector('bdi').textContent, one.querySelector('data').value, one.lastChild.textContent]",
+        "[one.querySelector('bdi').textContent, one.querySelector('data').value, ...[2, 3].map((at) => "
+        "one.cells[at].textContent)]",
     )
     order = np.argsort(-page.regions.estimate, kind="stable")
     assert [float(row[1]) for row in rows] == page.regions.estimate[order].tolist()
     assert [row[0] for row in rows] == [visible(found.names[number]) for number in order]
     low, high = (percent(float(ends[order[0]])) for ends in (page.regions.low, page.regions.high))
     assert rows[0][2] == f"{low} to {high}"
+    low, high = (percent(float(ends[order[0]])) for ends in (page.regions.low_together, page.regions.high_together))
+    assert rows[0][3] == f"{low} to {high}"
 
 
 def check_view(visit: Visit, page: Page, name: str, folder: Path) -> bytes:
@@ -355,7 +360,7 @@ def check_zoom(visit: Visit) -> None:
 
 
 def test_what_cannot_be_on_a_page_is_refused(tmp_path: Path) -> None:
-    found, path = districts(), tmp_path / "page.html"
+    found, path = city_regions(), tmp_path / "page.html"
     reports = hb.Reports.from_counts(hb.RandomizedResponse(hb.Grid(24, 20), 3.0), {5: 9})
     with pytest.raises(hb.SettingError, match="belong to another map"):
         hb.report(reports, path, regions=found)

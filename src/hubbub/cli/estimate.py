@@ -105,7 +105,7 @@ def command(
     validation.level(options.level, "estimate")
     if fakes_share(options.fakes, "estimate") and options.quick:
         raise typer.BadParameter("--quick computes no intervals", param_hint="--fakes with --quick")
-    places.check()
+    places.check("estimate")
     refuse_overwriting(output, [study, *(sources or []), places.regions], "-o")
     check_output_path(output)
     refuse_overwriting(reading.rejects, [study, output], "--rejects")

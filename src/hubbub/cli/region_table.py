@@ -36,9 +36,9 @@ class RegionOptions:
         str, typer.Option(metavar="METHOD", help="auto, linear, or profile: narrower, some seconds for each region.")
     ] = "auto"
 
-    def check(self) -> None:
+    def check(self, command: str) -> None:
         """Refuse a wrong method before anything is read."""
-        validation.one_of(self.region_intervals, METHODS, "region_intervals", "estimate", default="'auto'")
+        validation.one_of(self.region_intervals, METHODS, "region_intervals", command, default="'auto'")
         if self.region_name is not None and self.regions is None:
             raise typer.BadParameter("there are no regions to name: add --regions FILE", param_hint="--region-name")
 

@@ -11,6 +11,7 @@ from hubbub.cli.console import out, print_written, printable
 from hubbub.cli.input_summary import print_summary, read_and_print_notes, read_groups_and_print_notes
 from hubbub.cli.options import Against, By, Level, Method, MinGroup, ReadingOptions, SourcesOrNone, StudyOrTally
 from hubbub.cli.progress_bar import follow
+from hubbub.cli.region_table import RegionOptions
 from hubbub.comparison.small_groups import check_several
 from hubbub.core import validation
 from hubbub.exporting.result_files import check_output_path
@@ -32,18 +33,22 @@ def command(
     by: By = None,
     against: Against = None,
     min_group: MinGroup = 1,
+    places: RegionOptions,
     reading: ReadingOptions,
 ) -> None:
     """Write one page that people open: what the crowd said, and how far to trust it."""
     check_path(output, "-o")
     level = validation.level(level, "report")
-    refuse_overwriting(output, [study, *(sources or [])], "-o")
+    places.check("report")
+    refuse_overwriting(output, [study, *(sources or []), places.regions], "-o")
     check_output_path(output)
     refuse_overwriting(reading.rejects, [study, output], "--rejects")
     validation.whole(min_group, "min_group", "report")
     if by:
         if method != "auto":
             raise typer.BadParameter("groups are compared by auto only", param_hint="--by with --method")
+        if places.regions is not None:
+            raise typer.BadParameter("a page of groups has no regions", param_hint="--by with --regions")
         groups = read_groups_and_print_notes(study, sources, by, min_group, reading)
         check_several(groups, "hubbub report --by")
         making_groups = make_groups_page.steps(
@@ -54,7 +59,15 @@ def command(
     if against is not None or min_group != 1:
         raise typer.BadParameter("there are no groups without --by", param_hint="--against, --min-group")
     study_input = read_and_print_notes(study, sources, reading)
-    making = make_page.steps(study_input, method=method, level=level, title=title, quick=quick)
+    making = make_page.steps(
+        study_input,
+        method=method,
+        level=level,
+        title=title,
+        quick=quick,
+        regions=places.read(study_input.reports.domain),
+        region_intervals=places.region_intervals,
+    )
     page = follow(making, f"estimating by {method}")
     write_page(page, output)
     console = out()

@@ -10,10 +10,10 @@ from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import stepwise
 from hubbub.estimators import Estimate
 from hubbub.exporting.result_files import check_output_path
+from hubbub.polygons import Regions
 from hubbub.reporting.groups_content import ReportableGroups, make_groups_page
 from hubbub.reporting.groups_html import write_groups_page
 from hubbub.reporting.html_page import write_page
-from hubbub.reporting.map_regions import NamedRegions
 from hubbub.reporting.page_content import Reportable, make_page
 
 PAGE_SUFFIXES = (".html", ".htm")
@@ -31,7 +31,8 @@ def report(
     quick: bool = False,
     against: str | None = None,
     min_group: int | None = None,
-    regions: NamedRegions | None = None,
+    regions: Regions | None = None,
+    region_intervals: str = "auto",
 ) -> Generator[Any, None, Path]:
     """Write one page that shows what the crowd said and how far to trust it.
 
@@ -66,6 +67,8 @@ def report(
     regions : Regions, optional
         Districts of a map, from `hubbub.regions`: the map has their outlines, places are called by their names, and a
         table has the share of each with its interval. Not with groups.
+    region_intervals : str, default "auto"
+        How intervals of regions are computed: the `method` of ``Regions.shares``.
 
     Returns
     -------
@@ -95,7 +98,14 @@ def report(
         return page_path
     _refuse("there are no groups", against=against, min_group=min_group)
     page = yield from make_page.steps(
-        given, method=method, level=level, title=title, estimate=estimate, quick=quick, regions=regions
+        given,
+        method=method,
+        level=level,
+        title=title,
+        estimate=estimate,
+        quick=quick,
+        regions=regions,
+        region_intervals=region_intervals,
     )
     write_page(page, page_path)
     return page_path

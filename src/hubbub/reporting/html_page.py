@@ -109,7 +109,7 @@ def _region_intervals(page: Page) -> str:
     """Return which intervals the regions have."""
     if page.regions is None or np.isnan(page.regions.low).all():
         return "without intervals"
-    return f"with {whole_percent(page.level)} intervals"
+    return f"with {whole_percent(page.level)} intervals: of each by itself, and of all of them together"
 
 
 def _chart_description(page: Page) -> str:

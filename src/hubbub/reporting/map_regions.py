@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -12,52 +12,12 @@ from hubbub.core.arrays import Floats
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.serialization import Portable
 from hubbub.core.text import percent
-from hubbub.domains import Domain, Grid
+from hubbub.domains import Domain
 from hubbub.estimators import Estimate
+from hubbub.polygons import Regions, region_shares
 from hubbub.reports import Reports
 
-Ring = Sequence[tuple[float, float]]  # corners, longitude first
 MIN_INSIDE = 0.995  # a region with less of its area on the map than this is told to be partly outside
-
-
-class RegionRow(Protocol):
-    """One region and its share; NaN: not known."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def estimate(self) -> float: ...  # noqa: D102
-    @property
-    def low(self) -> float: ...  # noqa: D102
-    @property
-    def high(self) -> float: ...  # noqa: D102
-
-
-class RegionShares(Protocol):
-    """The shares of all regions."""
-
-    @property
-    def rows(self) -> Iterable[RegionRow]: ...  # noqa: D102
-
-
-class NamedRegions(Protocol):
-    """What a page asks of regions: `hubbub.regions` returns such."""
-
-    @property
-    def grid(self) -> Grid: ...  # noqa: D102
-    @property
-    def names(self) -> Sequence[str]: ...  # noqa: D102
-    @property
-    def weights(self) -> Any: ...  # noqa: D102  # regions by cells: the part of each cell's area in the region
-    @property
-    def inside(self) -> Sequence[float] | Floats: ...  # noqa: D102  # the part of each region's area on the grid
-    @property
-    def outlines(self) -> Sequence[Sequence[Ring]]: ...  # noqa: D102
-    @property
-    def main_region(self) -> Sequence[str | None]: ...  # noqa: D102  # of each cell, in the order of the grid's labels
-
-    def shares(self, reports: Reports, *, level: float, estimate: Estimate) -> RegionShares:
-        """Return the share of each region with its interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +30,10 @@ class MapRegions(Portable):
     estimate: Floats  # NaN: not known, because the region is not on the map
     low: Floats  # NaN: not computed
     high: Floats
+    low_together: Floats  # of intervals that hold for all regions
+    high_together: Floats
     inside: Floats
+    notes: tuple[str, ...] = ()  # what to know about them and their intervals
 
     @property
     def cell_names(self) -> tuple[str | None, ...]:
@@ -91,39 +54,41 @@ class MapRegions(Portable):
 
 
 def map_regions(
-    regions: NamedRegions, domain: Domain, shown: Estimate, reports: Reports | None, level: float
-) -> MapRegions:
+    regions: Regions, shown: Estimate, reports: Reports | None, level: float, method: str
+) -> Generator[Any, None, MapRegions]:
     """Return regions with their shares: with intervals where there are reports, otherwise of the estimate alone."""
-    check_regions(regions, domain)
+    domain = shown.domain
     number_of = {name: number for number, name in enumerate(regions.names)}
-    positions = regions.grid.index(domain.labels).tolist()
-    main = [regions.main_region[position] for position in positions]
+    main = [regions.main_region[position] for position in regions.grid.find(domain.labels).tolist()]
     if reports is not None:
-        rows = {row.name: row for row in regions.shares(reports, level=level, estimate=shown).rows}
-        ordered = [rows[name] for name in regions.names]
-        estimate, low, high = (
-            np.array([getattr(row, part) for row in ordered], dtype=np.float64) for part in ("estimate", "low", "high")
+        shares = yield from region_shares.steps(regions, reports, level=level, estimate=shown, method=method)
+        ends = ("low", "high", "simultaneous_low", "simultaneous_high")
+        estimate = np.array([row.estimate for row in shares.rows])
+        low, high, low_together, high_together = (
+            np.array([getattr(row, end) for row in shares.rows], dtype=np.float64) for end in ends
         )
+        notes = tuple(shares.notes())
     else:
-        everywhere = np.zeros(len(regions.grid))
-        everywhere[positions] = shown.probabilities
-        estimate = np.asarray(regions.weights @ everywhere, dtype=np.float64)
-        low = high = np.full(len(regions.names), np.nan)
+        estimate = np.where(regions.inside > 0.0, regions.weights_over(domain) @ shown.probabilities, np.nan)
+        low = high = low_together = high_together = np.full(len(regions), np.nan)
+        notes = regions.notes
     return MapRegions(
-        tuple(regions.names),
-        tuple(tuple(tuple((float(x), float(y)) for x, y in ring) for ring in rings) for rings in regions.outlines),
+        regions.names,
+        tuple(tuple(tuple(map(tuple, ring.tolist())) for ring in rings) for rings in regions.outlines),
         tuple(-1 if name is None else number_of[name] for name in main),
-        np.where(np.asarray(regions.inside) > 0.0, estimate, np.nan),
+        estimate,
         low,
         high,
-        np.asarray(regions.inside, dtype=np.float64),
+        low_together,
+        high_together,
+        regions.inside,
+        notes,
     )
 
 
 def check_regions(regions: object, domain: Domain) -> None:
     """Refuse what is not regions, and regions of another map than the page's."""
-    missing = [name for name in ("grid", "names", "outlines", "main_region", "shares") if not hasattr(regions, name)]
-    if missing:
+    if not isinstance(regions, Regions):
         raise SettingError(
             "regions must be what hubbub.regions returns",
             where="report(regions=)",
@@ -131,12 +96,11 @@ def check_regions(regions: object, domain: Domain) -> None:
             expected="regions of the study's grid",
             remedy="pass hubbub.regions(grid, 'districts.geojson')",
         )
-    grid = regions.grid  # type: ignore[attr-defined]  # checked above
-    if domain.grid is None or domain.grid != grid or not domain.is_on_map:
+    if domain.grid != regions.grid or not domain.is_on_map:
         raise SettingError(
             "the regions belong to another map",
             where="report(regions=)",
-            got=shorten(grid),
+            got=shorten(regions.grid),
             expected=f"regions of the page's own grid: {shorten(domain.grid)}"
             if domain.is_on_map
             else "a page about a grid over a box on the map",

@@ -23,9 +23,10 @@ from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band, Quantile, band, quantile
 from hubbub.intervals.result import extend
 from hubbub.intervals.set_intervals import NoSetShares, SetShares, set_shares
+from hubbub.polygons import Regions
 from hubbub.rendering import geojson
 from hubbub.reporting.computation_facts import computation_facts
-from hubbub.reporting.map_regions import NamedRegions, check_regions, map_regions
+from hubbub.reporting.map_regions import check_regions, map_regions
 from hubbub.reporting.noisy_shares import NoisyShares, noisy_shares
 from hubbub.reporting.page_input import WHERE, page_input
 from hubbub.reporting.page_values import DEFAULT_LEVEL, DEFAULT_TITLE, Bounds, Page, Verdict
@@ -74,7 +75,8 @@ def make_page(
     title: str | None = None,
     estimate: Estimate | None = None,
     quick: bool = False,
-    regions: NamedRegions | None = None,
+    regions: Regions | None = None,
+    region_intervals: str = "auto",
 ) -> Generator[Any, None, Page]:
     """Return the content of the page that `report` writes.
 
@@ -104,7 +106,7 @@ def make_page(
     domain, on_map = shown.domain, None
     if regions is not None:
         yield Progress(0, 1, "shares of regions")
-        on_map = map_regions(regions, shown.domain, shown, reports, checked_level)
+        on_map = yield from map_regions(regions, shown, reports, checked_level, region_intervals)
         domain = NamedPlaces.of(shown.domain, on_map.cell_names)
         if trust.resolution is not None:
             trust = trust._replace(resolution=renamed(trust.resolution, domain))
