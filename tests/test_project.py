@@ -167,6 +167,7 @@ EXAMPLES = [
     "docs/compare.md",
     "docs/intake.md",
     "docs/mechanisms.md",
+    "docs/nightly.md",
     "docs/plan.md",
     "docs/privatizing.md",
     "docs/report.md",
