@@ -169,6 +169,7 @@ EXAMPLES = [
     "docs/intake.md",
     "docs/maps.md",
     "docs/mechanisms.md",
+    "docs/nightly.md",
     "docs/plan.md",
     "docs/privatizing.md",
     "docs/report.md",

@@ -46,6 +46,8 @@ def read_groups_and_print_notes(
 
 def print_summary(summary: Summary) -> None:
     """Say what users spent, and which rows were left out."""
+    for label, text in summary.known_dates.lines():
+        out().print(f"{label}: {printable(text, most=len(text))}", soft_wrap=True)
     spending = spending_lines(summary.spent, summary.study, users_named=summary.named)
     for line in (*spending, *rejected_lines(summary.rejected)):
         out().print(line, soft_wrap=True)

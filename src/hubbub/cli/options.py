@@ -74,6 +74,10 @@ EqualFiles = Annotated[
         metavar="skip|count", help="Files with equal bytes: skip copies, or count them as different people's reports."
     ),
 ]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option("--as-of", metavar="DATE|TIME", help="What was known then: leave out rows with a later time."),
+]
 Cluster = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: tcp://HOST:8786 (docs/cluster.md).")
 ]
@@ -111,6 +115,7 @@ class ReadingOptions:
     x_column: XColumn = None
     y_column: YColumn = None
     equal_files: EqualFiles = None
+    as_of: AsOfOption = None
 
     def keywords(self) -> ReadOptions:
         """Return the keywords of `read_input`."""
@@ -133,4 +138,5 @@ class ReadingOptions:
             "memory": self.memory,
             "columns": columns,
             "equal_files": self.equal_files,
+            "as_of": self.as_of,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,8 @@ from hubbub.comparison.small_groups import check_several
 from hubbub.core import validation
 from hubbub.exporting.result_files import check_output_path
 from hubbub.intake.read_plan import refuse_overwriting
+from hubbub.intake.report_dates import ReportDates, today
+from hubbub.intake.study_input import StudyInput
 from hubbub.reporting import GroupsPage, check_path, make_groups_page, make_page, write_groups_page, write_page
 
 
@@ -35,6 +38,9 @@ def command(
     min_group: MinGroup = 1,
     places: RegionOptions,
     reading: ReadingOptions,
+    date: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Date of the report; today (or SOURCE_DATE_EPOCH) by default.")
+    ] = None,
 ) -> None:
     """Write one page that people open: what the crowd said, and how far to trust it."""
     check_path(output, "-o")
@@ -44,12 +50,16 @@ def command(
     check_output_path(output)
     refuse_overwriting(reading.rejects, [study, output], "--rejects")
     validation.whole(min_group, "min_group", "report")
+    day = today(date)
     if by:
         if method != "auto":
             raise typer.BadParameter("groups are compared by auto only", param_hint="--by with --method")
         if places.regions is not None:
             raise typer.BadParameter("a page of groups has no regions", param_hint="--by with --regions")
-        groups = read_groups_and_print_notes(study, sources, by, min_group, reading)
+        groups = {
+            name: _made_on(own, day)
+            for name, own in read_groups_and_print_notes(study, sources, by, min_group, reading).items()
+        }
         check_several(groups, "hubbub report --by")
         making_groups = make_groups_page.steps(
             groups, level=level, title=title, quick=quick, against=against, by=", ".join(by)
@@ -58,7 +68,7 @@ def command(
         return
     if against is not None or min_group != 1:
         raise typer.BadParameter("there are no groups without --by", param_hint="--against, --min-group")
-    study_input = read_and_print_notes(study, sources, reading)
+    study_input = _made_on(read_and_print_notes(study, sources, reading), day)
     making = make_page.steps(
         study_input,
         method=method,
@@ -76,6 +86,12 @@ def command(
         console.print(f"{verdict.question} {verdict.answer}")
     print_summary(study_input.summary)
     print_written(output)
+
+
+def _made_on(study_input: StudyInput, day: str) -> StudyInput:
+    """Return an input whose page says when it was made."""
+    summary = study_input.summary
+    return study_input._replace(summary=replace(summary, dates=ReportDates.made_on(summary.dates, day)))
 
 
 def _write_groups(page: GroupsPage, output: Path) -> None:

@@ -13,6 +13,7 @@ from hubbub.goodness_of_fit import FitTest
 from hubbub.intake.group_names import group_titles
 from hubbub.intake.privacy_loss_summary import epsilon_document
 from hubbub.intake.privatizing.api import Privatized
+from hubbub.intake.report_dates import ReportDates
 from hubbub.intake.tallies.tally import Tally
 from hubbub.intake.tallies.tally_summary import CountedSource, Summary
 from hubbub.intervals import Band
@@ -55,6 +56,7 @@ def estimate_document(
         "iterations": own["iterations"],
         "settings": own["settings"],
         "notes": list(summary.notes),
+        "dates": dates_document(summary.known_dates),
         "epsilon_per_user": epsilon_document(summary.spent, summary.study, users_named=summary.named),
         "fit": None if check is None or check.fit is None else fit_document(check.fit),
         "interval": None if check is None else interval_document(check.band),
@@ -73,6 +75,12 @@ def regions_document(shares: RegionShares | None) -> dict[str, Any]:
     return {"regions": own["regions"], "region_rest": own["rest"], "region_notes": own["notes"]}
 
 
+def dates_document(dates: ReportDates) -> dict[str, Any]:
+    """Return the period that reports cover, as of when they were known, and when their files last changed."""
+    changed = [{"name": name, "changed": when} for name, when in dates.changed]
+    return {"first": dates.first, "last": dates.last, "as_of": dates.as_of, "sources": changed}
+
+
 def groups_document(by: Sequence[str], documents: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """Return the document of ``--by COLUMN --json``: one document for each group."""
     groups = [{"group": group, **document} for group, document in documents.items()]
@@ -89,6 +97,7 @@ def check_document(summary: Summary, check: Check) -> dict[str, Any]:
         "users": check.users,
         "rejected": sum(summary.rejected.values()),
         "notes": list(summary.notes),
+        "dates": dates_document(summary.known_dates),
         "epsilon_per_user": epsilon_document(summary.spent, summary.study, users_named=summary.named),
         "identify": {
             "identifiable": identified.identifiable,
@@ -244,6 +253,7 @@ def tally_document(tally: Tally) -> dict[str, Any]:
         ],
         "skipped": list(summary.skipped),
         "notes": list(summary.notes),
+        "dates": dates_document(summary.known_dates),
         "epsilon_per_user": epsilon_document(summary.spent, summary.study, users_named=summary.named),
     }
 

@@ -14,6 +14,7 @@ from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import Progress, stepwise
 from hubbub.intake.cluster_reading import gather_from_workers, scatter
 from hubbub.intake.counting.continued_source import ContinuedSource
+from hubbub.intake.counting.dated_source import AsOf
 from hubbub.intake.counting.external_sort import DEFAULT_MEMORY, Scratch
 from hubbub.intake.counting.group_counters import GroupCounters
 from hubbub.intake.counting.rejects import Rejects
@@ -221,6 +222,7 @@ def collect(
     late: str = "tell",
     late_window: str | int | None = None,
     lag: str | int | None = None,
+    as_of: str | None = None,
 ) -> Generator[Progress, None, Tally]:
     """Count reports into a tally on disk.
 
@@ -265,6 +267,8 @@ def collect(
         ``"10min"``, or a whole number for a column of whole numbers. By default only those at the watermark itself are.
     lag
         How far to stay behind the largest value, in the same units: the newest rows are left for the next run.
+    as_of
+        With a watermark of dates or times: rows with a later one are left for the next run. A date means its end.
     allow_rejects, memory, output_column, user_column, mechanism_column, weight_column, stratum_column, cluster_column
         As in `read_reports`.
     lat_column, lon_column, x_column, y_column
@@ -277,7 +281,7 @@ def collect(
     """
     study, source = study_and_source(study, source, "collect(study, source, path)")
     divided_by = check_by(study_groups(study) if by is None else by, "collect(by=)")
-    growing = check_watermark(watermark, late, late_window, lag)
+    growing = check_watermark(watermark, late, late_window, lag, AsOf.of(as_of))
     if cluster is not None:
         _refuse_on_cluster(users_key, divided_by, growing)
     check_writable(study)

@@ -16,6 +16,7 @@ from hubbub.intake.in_memory_reading import read_groups
 from hubbub.intake.joined_input import join_small
 from hubbub.intake.read_plan import ReadOptions, plan_reading
 from hubbub.intake.reading_notes import limit_notes
+from hubbub.intake.report_dates import ReportDates, changes_of
 from hubbub.intake.study_files import read_study
 from hubbub.intake.study_input import StudyInput, is_tally, read_input, refuse_options
 from hubbub.intake.tallies.double_counting import rejected_in_groups
@@ -50,7 +51,7 @@ def read_input_groups(
 
 
 def _tally_groups(tally: Tally, by: tuple[str, ...]) -> dict[Group, StudyInput]:
-    summary = tally.summary
+    summary = replace(tally.summary, dates=ReportDates(changed=changes_of([tally.path])))
     tally.check_divided(by, "--by")
     rejected = summary.rejected_by_group()
     reports, notes = grouped_reports(tally, by), tuple(limit_notes(tally.study, users=summary.named))

@@ -30,7 +30,7 @@ def read_groups(plan: ReadPlan) -> Generator[Progress, None, dict[Group, tuple[R
             contents = groups.contents()
         plan.check_rejected(rejects, groups.rows)
         found = {group: content.reports_or_none() for group, content in contents.items()}
-    rejected = groups.rejected()
+    rejected, dates = groups.rejected(), plan.dates()
     answers = {
         group: (
             reports,
@@ -43,6 +43,7 @@ def read_groups(plan: ReadPlan) -> Generator[Progress, None, dict[Group, tuple[R
                 spent_by(plan.study, reports.blocks, {}),
                 plan.users,
                 notes=plan.notes,
+                dates=dates,
             ),
         )
         for group, reports in found.items()

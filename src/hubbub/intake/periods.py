@@ -7,11 +7,13 @@ is written: an offset is not applied.
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hubbub.core.errors import IntakeError
 from hubbub.intake.reject_causes import Fault, missing_entry, refusal, row_fault
 from hubbub.intake.sources.distinct_entries import entry_type, is_text, one_array
 
@@ -64,16 +66,20 @@ def period_entries(column: pa.ChunkedArray, period: str) -> tuple[list[str | Fau
         is_time = pc.match_substring_regex(texts, ISO_TIME)
         dates = pc.if_else(is_time, pc.utf8_slice_codeunits(texts, 0, DATE_LETTERS), texts)
     else:
-        raise refusal(
-            "wrong-type",
-            "a column of this type cannot hold times",
-            where="column time",
-            got=str(kind),
-            expected=EXPECTED,
-            remedy="write times as text, or as timestamps",
-        )
+        raise _wrong_type(kind)
     encoded = one_array(dates).dictionary_encode(null_encoding="encode")
     return [_period(day, period) for day in encoded.dictionary.to_pylist()], np.asarray(encoded.indices)
+
+
+def _wrong_type(kind: pa.DataType) -> IntakeError:
+    return refusal(
+        "wrong-type",
+        "a column of this type cannot hold times",
+        where="column time",
+        got=str(kind),
+        expected=EXPECTED,
+        remedy="write times as text, or as timestamps",
+    )
 
 
 def _period(day: str | None, period: str) -> str | Fault:
@@ -82,11 +88,54 @@ def _period(day: str | None, period: str) -> str | Fault:
     try:
         return period_of(day, period)
     except ValueError:
-        return row_fault(
-            "not-a-time",
-            "not a date or time that can be read without guessing",
-            got=day,
-            expected=EXPECTED,
-            remedy="write all times in this one form: year, month, day",
-            column="time",
-        )
+        return _not_a_time(day)
+
+
+def _not_a_time(got: str) -> Fault:
+    return row_fault(
+        "not-a-time",
+        "not a date or time that can be read without guessing",
+        got=got,
+        expected=EXPECTED,
+        remedy="write all times in this one form: year, month, day",
+        column="time",
+    )
+
+
+def written_times(column: pa.ChunkedArray) -> tuple[np.ndarray, list[tuple[int, Fault]]]:
+    """Return the times of rows in microseconds since 1970, as they are written, and which rows have none, and why.
+
+    An offset is not applied, as with periods.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = entry_type(column)
+    array = one_array(column.cast(kind) if pa.types.is_dictionary(column.type) else column)
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        local = pc.local_timestamp(array) if getattr(kind, "tz", None) else array
+        numbers = local.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        missing = np.flatnonzero(np.asarray(pc.is_null(array)))
+        return np.asarray(pc.fill_null(numbers, 0)), [(row, missing_entry("time")) for row in missing.tolist()]
+    if not is_text(kind) and not pa.types.is_null(kind):
+        raise _wrong_type(kind)
+    encoded = array.cast(pa.string()).dictionary_encode(null_encoding="encode")
+    texts: list[int | Fault] = [_written_time(text) for text in encoded.dictionary.to_pylist()]
+    indices = np.asarray(encoded.indices)
+    numbers = np.array([text if isinstance(text, int) else 0 for text in texts], dtype=np.int64)[indices]
+    faults = {place: text for place, text in enumerate(texts) if isinstance(text, Fault)}
+    bad = np.flatnonzero(np.isin(indices, list(faults)))
+    return numbers, [(row, faults[index]) for row, index in zip(bad.tolist(), indices[bad].tolist(), strict=True)]
+
+
+def _written_time(text: str | None) -> int | Fault:
+    """Return the microseconds of a time in text, without its offset."""
+    if not text:
+        return missing_entry("time")
+    if not re.match(ISO_TIME, text):
+        return _not_a_time(text)
+    written = re.sub(r"\s?(Z|(?<=.{15})[+-]\d{2}:?(\d{2})?)$", "", text).replace(",", ".")
+    try:
+        return int(np.array(written[:26], dtype="datetime64[us]").astype(np.int64))
+    except ValueError:
+        return _not_a_time(text)

@@ -21,6 +21,7 @@ from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import Progress
 from hubbub.core.threads import read_ahead
 from hubbub.intake.counting.continued_source import ContinuedSource
+from hubbub.intake.counting.dated_source import AsOf, DatedSource, time_text
 from hubbub.intake.counting.external_sort import DEFAULT_MEMORY, check_memory
 from hubbub.intake.counting.place_check import PlaceCheck
 from hubbub.intake.counting.rejects import NO_REJECTS, Allowance, Rejects
@@ -28,6 +29,7 @@ from hubbub.intake.counting.row_digests import RowDigester
 from hubbub.intake.counting.watermark import WatermarkSettings
 from hubbub.intake.reading_notes import copies_notes, limit_notes, overlap_notes, place_notes, unused_notes
 from hubbub.intake.reject_causes import refusal
+from hubbub.intake.report_dates import ReportDates, changes_of
 from hubbub.intake.sources.base import Rows, Source
 from hubbub.intake.sources.column_names import (
     OWN_NAMES,
@@ -56,6 +58,7 @@ class ReadOptions(TypedDict, total=False):
     memory: str
     columns: ColumnNames
     equal_files: str | None
+    as_of: str | None
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class ReadPlan:
     rejects: Path | None = None  # the file that lists rejected rows
     always_list: bool = True  # write that file even if no row is rejected?
     watermark: WatermarkSettings | None = None  # of sources that grow
+    as_of: AsOf | None = None  # rows with a later time are left out
 
     @property
     def names(self) -> list[str]:
@@ -99,6 +103,14 @@ class ReadPlan:
             text.flush()
             text.detach()
 
+    def dates(self) -> ReportDates:
+        """Return when reports were sent, where times were read, and when their files changed. Call it after reading."""
+        dated = [source for source in self.sources if isinstance(source, DatedSource) and source.first is not None]
+        times = [time for source in dated for time in (source.first, source.last) if time is not None]
+        first, last = (time_text(min(times)), time_text(max(times))) if times else (None, None)
+        changed = changes_of(path for source in self.sources for path in source.files)
+        return ReportDates(first, last, None if self.as_of is None else self.as_of.text, changed)
+
     def check_rejected(self, rejects: Rejects, rows: int) -> None:
         """Stop if more of the rows were rejected than allowed. Call it once the file of rejects is in place."""
         rejects.check(rows, self.allowed, self.names, None if self.rejects is None else str(self.rejects))
@@ -117,11 +129,12 @@ def plan_reading(
     columns: ColumnNames = OWN_NAMES,
     equal_files: str | None = None,
     watermark: WatermarkSettings | None = None,
+    as_of: str | None = None,
 ) -> ReadPlan:
     """Return the plan of a run over reports; all headers are looked at before anything is counted.
 
     `by` are the columns to group by, `target` is the tally to be written, and `old` the one that is there already: what
-    it holds is skipped. With a `watermark`, sources are continued that have grown.
+    it holds is skipped. With a `watermark`, sources are continued that have grown; `as_of` leaves later rows out.
     """
     allowed = Allowance.of(allow_rejects)
     check_memory(memory)
@@ -136,10 +149,11 @@ def plan_reading(
     sources, copies = without_copies(new, equal_files)
     for each in sources:
         check_stamp(each.name, each.stamp(), study)
+    moment = AsOf.of(as_of)
     named = [each.columns for each in sources]
     for each in sources:
         each.columns = with_places(each, study)
-    wanted = [wanted_columns(each, study, by, grows) for each in sources]
+    wanted = [wanted_columns(each, study, by, grows, times=moment is not None) for each in sources]
     users = "user" in with_roles(sources, wanted, ("user",), "users-in-some")
     survey = with_roles(sources, wanted, [role for role in SURVEY_ROLES if role not in by], "weights-in-some")
     continued = {source_name(each) for each in sources} if grows is not None else set()
@@ -158,8 +172,9 @@ def plan_reading(
         *limit_notes(study, users=users),
     )
     always = rejects is not None or target is None
+    known = sources if moment is None else [DatedSource(each, moment) for each in sources]
     return ReadPlan(
-        study, sources, wanted, users, by, survey, notes, skipped, memory, allowed, listed, always, watermark
+        study, known, wanted, users, by, survey, notes, skipped, memory, allowed, listed, always, watermark, moment
     )
 
 

@@ -15,6 +15,7 @@ from hubbub.intake.counting.external_sort import DEFAULT_MEMORY
 from hubbub.intake.in_memory_reading import read
 from hubbub.intake.read_plan import ReadOptions, plan_reading, refuse_survey
 from hubbub.intake.reading_notes import limit_notes
+from hubbub.intake.report_dates import ReportDates, changes_of
 from hubbub.intake.sources.column_names import COORDINATES, OWN_NAMES, REPORT_ROLES
 from hubbub.intake.study_files import read_study
 from hubbub.intake.tallies.double_counting import other_survey
@@ -43,7 +44,8 @@ def read_input(
         refuse_options(options)
         tally = read_tally(path)
         yield Progress(0, 0, f"reading {path}")
-        summary = replace(tally.summary, notes=tuple(limit_notes(tally.study, users=tally.summary.named)))
+        notes = tuple(limit_notes(tally.study, users=tally.summary.named))
+        summary = replace(tally.summary, notes=notes, dates=ReportDates(changed=changes_of([path])))
         if cluster is None:
             return StudyInput(tally.reports, summary)
         if tally.summary.survey:
@@ -54,6 +56,14 @@ def read_input(
         if cluster is None:
             return StudyInput(*(yield from read(plan)))
         refuse_survey(plan, "survey weights are not read on a cluster", "leave --cluster out")
+        if plan.as_of is not None:
+            raise SettingError(
+                "rows are left out by their time on one machine only",
+                where="--as-of with --cluster",
+                got="both",
+                expected="one of them",
+                remedy="leave --cluster out, or select the rows with a query",
+            )
         reports, summary, few = yield from scatter(plan, cluster)
     return StudyInput(reports.merged() if few else reports, summary)
 
@@ -89,6 +99,7 @@ def refuse_options(options: ReadOptions) -> None:
         "--rejects": options.get("rejects") is not None,
         **{f"--{role}-column": columns.is_chosen(role) for role in (*REPORT_ROLES, *COORDINATES)},
         "--equal-files": options.get("equal_files") is not None,
+        "--as-of": options.get("as_of") is not None,
     }
     for name, was_given in is_set.items():
         if was_given:

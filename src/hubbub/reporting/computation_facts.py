@@ -1,4 +1,7 @@
-"""How the page was computed: facts to repeat it, the same for the same reports (no dates, no paths)."""
+"""How the page was computed: facts to repeat it, the same for the same reports.
+
+Dates are those of the data and of the files that were read; a page says when it was made only if it is told.
+"""
 
 from __future__ import annotations
 
@@ -58,6 +61,8 @@ def source_facts(summaries: Sequence[Summary]) -> list[Fact]:
             Fact("rows read", f"{sum(summary.rows for summary in summaries):,}"),
             Fact("rows rejected", f"{sum(sum(summary.rejected.values()) for summary in summaries):,}"),
         ]
+    for summary in summaries:
+        facts += [Fact(label, text) for label, text in summary.known_dates.page_lines()]
     for summary in summaries:
         facts += [Fact(f"mechanism {name}", _mechanism_text(each)) for name, each in summary.study.mechanisms.items()]
     return list(dict.fromkeys(facts))

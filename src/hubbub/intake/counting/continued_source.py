@@ -139,17 +139,21 @@ class _RunState:
     def _find_bounds(self) -> MarkBounds | None:
         """Return which rows must be read; None: all of them."""
         old, settings = self._old, self._settings
-        if self._snapshot.is_indexed or settings.lag is not None:
+        if self._snapshot.is_indexed or settings.lag is not None or settings.as_of is not None:
             for part in self._snapshot.largest(settings.column):
                 keys, missing = self._keys(part)
                 self._see(keys[~missing])
             self._check_not_back()
             if settings.lag is not None and self._largest is not None and self._type is not None:
                 self._high = max(self._largest - self._type.span(settings.lag, "--lag"), self._type.lowest)
-                self._high = self._high if old is None else max(self._high, old.key)
         if self._type is None:
             return None
         self._type.span(settings.late_window or 0, "--late-window")
+        if settings.as_of is not None:
+            last = self._type.key_of_time(settings.as_of.last, "--as-of")
+            self._high = last if self._high is None else min(last, self._high)
+        if self._high is not None and old is not None:
+            self._high = max(self._high, old.key)
         if old is None or old.unparsed:  # rows that could not be read are recognised by their number alone
             low, is_open = None, False
         else:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.text import plural
+from hubbub.intake.counting.dated_source import AsOf
 from hubbub.intake.counting.row_digests import RowDigest
 from hubbub.intake.sources.mark_types import MarkType
 
@@ -27,6 +28,7 @@ class WatermarkSettings:
     late: str = "tell"
     late_window: str | int | None = None
     lag: str | int | None = None
+    as_of: AsOf | None = None
 
     @property
     def keeps_digests(self) -> bool:
@@ -35,11 +37,12 @@ class WatermarkSettings:
 
 
 def check_watermark(
-    column: object, late: object = "tell", late_window: object = None, lag: object = None
+    column: object, late: object = "tell", late_window: object = None, lag: object = None, as_of: AsOf | None = None
 ) -> WatermarkSettings | None:
     """Return the settings of a watermark; None if there is none, and nothing else is set."""
     if column is None:
-        for name, value in (("--late", late), ("--late-window", late_window), ("--lag", lag)):
+        moment = None if as_of is None else as_of.text
+        for name, value in (("--late", late), ("--late-window", late_window), ("--lag", lag), ("--as-of", moment)):
             if value is not None and value != "tell":
                 raise SettingError(
                     f"{name} needs a watermark",
@@ -76,7 +79,7 @@ def check_watermark(
             )
     assert late_window is None or isinstance(late_window, str | int)  # noqa: S101  # checked above
     assert lag is None or isinstance(lag, str | int)  # noqa: S101
-    return WatermarkSettings(column, str(late), late_window, lag)
+    return WatermarkSettings(column, str(late), late_window, lag, as_of)
 
 
 @dataclass(frozen=True)

@@ -189,11 +189,14 @@ def _column_of(source: Source, names: Sequence[str], role: str) -> str | None:
     return usual[0] if usual else None
 
 
-def wanted_columns(source: Source, study: Study, by: Sequence[str] = (), watermark: str | None = None) -> list[str]:
+def wanted_columns(
+    source: Source, study: Study, by: Sequence[str] = (), watermark: str | None = None, *, times: bool = False
+) -> list[str]:
     """Return the columns of a source that are read, by their names in the source.
 
     A source is refused if a column is missing, is there twice, or has a meaning that would be ignored. The watermark
-    must be there, too; it is returned only if it is read for its own sake.
+    must be there, too; it is returned only if it is read for its own sake. `times` are wanted where rows are left out
+    by their time.
     """
     names, columns = source.header(), source.columns
     if not names:
@@ -231,14 +234,14 @@ def wanted_columns(source: Source, study: Study, by: Sequence[str] = (), waterma
         wanted.append(columns.name_of("weight"))
     wanted += [columns.name_of(role) for role in SURVEY_ROLES if columns.is_chosen(role)]
     wanted = list(dict.fromkeys(wanted))
-    by_period = any(is_period(group, names) for group in by)
+    by_period = times or any(is_period(group, names) for group in by)
     if columns.is_chosen("time") and "time" not in columns.by_study and not by_period:
         raise SettingError(
             "times are not used",
             where="--time-column",
             got=columns.name_of("time"),
-            expected="groups by day, week or month",
-            remedy="add --by week, or leave --time-column out",
+            expected="groups by day, week or month, or --as-of",
+            remedy="add --by week or --as-of DATE, or leave --time-column out",
         )
     if by_period:
         wanted.append(columns.name_of("time"))

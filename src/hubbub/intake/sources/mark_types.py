@@ -182,6 +182,20 @@ class MarkType:
             return int(text)
         return int(np.array(_without_zone(text), dtype=f"datetime64[{self.unit}]").astype(np.int64))
 
+    def key_of_time(self, microseconds: int, where: str) -> int:
+        """Return the last key that is not after a time."""
+        if not self.is_time:
+            raise SettingError(
+                "the watermark has no times",
+                where=where,
+                got=f"a {self.name}",
+                expected="a watermark of dates or times",
+                remedy="name a column of times as the watermark, or leave it out",
+            )
+        if self.kind == "date":
+            return microseconds // (86_400 * PER_SECOND["us"])
+        return microseconds if self.unit == "us" else 1000 * microseconds + 999
+
     def span(self, text: object, where: str) -> int:
         """Return a distance between two values: 1000 of whole numbers; 2d, 36h, 10min or 30s of times.
 

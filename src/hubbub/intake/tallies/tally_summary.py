@@ -11,14 +11,16 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from hubbub.client import digest_of
 from hubbub.core.errors import HubbubError, IntakeError, StudyError, shorten
 from hubbub.intake.counting.watermark import Watermark
 from hubbub.intake.group_names import Group, group_order
+from hubbub.intake.periods import is_day
 from hubbub.intake.reject_causes import ROWS, refusal
+from hubbub.intake.report_dates import ReportDates, period_of_marks
 from hubbub.intake.sources.column_names import SURVEY_ROLES
 from hubbub.intake.study import Study, parse_study
 from hubbub.intake.tallies.document_shapes import (
@@ -82,6 +84,18 @@ class Summary:
     skipped: tuple[str, ...] = field(default=(), compare=False)  # sources left out of a run: they were counted before
     notes: tuple[str, ...] = field(default=(), compare=False)  # of a run: columns not used, and the like
     row_groups: tuple[str, ...] | None = field(default=None, compare=False)  # digests of the rows; None: not kept
+    dates: ReportDates | None = field(default=None, compare=False)  # of reports that were read; a tally holds none
+
+    @property
+    def known_dates(self) -> ReportDates:
+        """When the reports were sent and their sources changed, as far as anything says it."""
+        if self.dates is not None and self.dates.first is not None:
+            return self.dates
+        first, last = period_of_marks([source.mark for source in self.sources])
+        if first is None and "day" in self.by and self.groups:
+            days = [group.entries[self.by.index("day")] for group in self.groups]
+            first, last = (min(days), max(days)) if all(map(is_day, days)) else (None, None)
+        return replace(self.dates or ReportDates(), first=first, last=last)
 
     def rejected_by_group(self) -> dict[Group, Mapping[str, int]]:
         """Return how many rows of each group were rejected, by cause."""
