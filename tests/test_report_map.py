@@ -188,8 +188,12 @@ def test_numbers_of_districts_are_theirs() -> None:
     assert (page.regions.estimate <= page.regions.high).all()
     assert (page.regions.low_together <= page.regions.low).all()
     assert (page.regions.high <= page.regions.high_together).all()
-    first = page.largest_first()[0]
-    assert f"The busiest cell is in {found.main_region[first]} ({found.grid.title(first)})" in page.summary
+    first = page.regions.largest_first()[0]
+    shown, low, high = (
+        percent(float(each[first])) for each in (page.regions.estimate, page.regions.low, page.regions.high)
+    )
+    told = f"The busiest of 20 regions: {found.names[first]} with about {shown} (between {low} and {high}), "
+    assert page.summary.startswith(told)
     assert page.resolution is not None
     assert page.resolution.parts[0].title.startswith("Market, ")
     alone = make_page(

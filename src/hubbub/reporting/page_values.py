@@ -73,7 +73,6 @@ class Page(Portable):
     texts: Mapping[str, str] = field(default_factory=dict)  # files offered for download: name to content (GeoJSON)
     resolution: Resolution | None = None  # the parts that the reports tell apart; None: not computed
     regions: MapRegions | None = None  # districts that readers know; None: none were given
-    header: tuple[str, ...] = ()  # beside the number of people: what the page is about, in a few words each
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong to the values of the domain: numbers would stand beside the wrong names."""

@@ -11,9 +11,11 @@ from hubbub.core.text import one_line, percent, plural, quoted, whole_percent
 from hubbub.domains import Domain
 from hubbub.intervals import Quantile
 from hubbub.intervals.set_intervals import SetShares, normal_quantile
+from hubbub.reporting.map_regions import MapRegions
 from hubbub.reporting.page_values import Page
 
 MAX_PLACE_LETTERS = 100  # of a region's name and a place on the map
+MAX_REGIONS_IN_SUMMARY = 3
 MAX_TIE_DIFFERENCE = 1e-6  # between two shares, relative to the larger, that counts as a tie
 
 
@@ -53,14 +55,29 @@ def _map_summary(page: Page) -> str:
     order = page.largest_first()
     cells = _first_reaching(np.cumsum(page.estimate[order]), 0.5) + 1
     text = f"At least half of the {plural(page.users, 'user')} are in {cells:,} of {plural(len(page.domain), 'cell')}."
+    if page.regions is not None and not np.isnan(page.regions.estimate).all():
+        return f"{_regions_summary(page.regions)} {text}"
     first, largest = order[0], percent(page.estimate[order[0]])
     ties = _ties(page)
     if ties > 1:
         return f"{text} The {ties:,} busiest cells have about {largest} each."
     title = page.domain.title(first)
-    preposition = "in" if page.regions is not None and page.regions.of_cell[first] >= 0 else "at"
-    busiest = f"{preposition} {one_line(title, MAX_PLACE_LETTERS)}" if page.domain.is_on_map else quoted(title)
+    busiest = f"at {one_line(title, MAX_PLACE_LETTERS)}" if page.domain.is_on_map else quoted(title)
     return f"{text} The busiest cell is {busiest} with about {largest}{_interval(page, first)}."
+
+
+def _regions_summary(regions: MapRegions) -> str:
+    """Return the regions with the largest shares."""
+    order = [number for number in regions.largest_first() if regions.estimate[number] > 0.0][:MAX_REGIONS_IN_SUMMARY]
+    return (
+        f"The busiest of {plural(len(regions.names), 'region')}: "
+        + ", ".join(
+            f"{one_line(regions.names[number], MAX_PLACE_LETTERS)} with about {percent(regions.estimate[number])}"
+            f"{_range(regions.low[number], regions.high[number])}"
+            for number in order
+        )
+        + "."
+    )
 
 
 def _ties(page: Page) -> int:
@@ -70,7 +87,10 @@ def _ties(page: Page) -> int:
 
 def _interval(page: Page, position: int) -> str:
     """Return the interval of a value, in brackets; nothing if it is not known."""
-    low, high = page.shown_low[position], page.shown_high[position]
+    return _range(page.shown_low[position], page.shown_high[position])
+
+
+def _range(low: float, high: float) -> str:
     return "" if np.isnan(low) else f" (between {percent(low)} and {percent(high)})"
 
 
