@@ -161,8 +161,9 @@ def _write(answers: dict[str, Answer], document: dict[str, Any], output: Path) -
     if ALL_USERS not in answers:
         write_groups(document, output)
         return
-    _, estimated, checked, _ = answers[ALL_USERS]
-    write_result(estimated, document, output, None if checked is None else checked.band)
+    summary, estimated, checked, _ = answers[ALL_USERS]
+    band = None if checked is None else checked.band
+    write_result(estimated, document, output, band, study=summary.study.name)
 
 
 def _show(answer: Answer) -> None:

@@ -12,6 +12,7 @@ from hubbub.rendering.facts import (
     upper_text,
 )
 from hubbub.rendering.geojson_features import check_on_map, geojson
+from hubbub.rendering.picture_text import picture_title
 from hubbub.rendering.spreadsheet import csv_bytes, from_spreadsheet_safe, spreadsheet_safe, write_csv_row
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "geojson",
     "most_probable",
     "picture_bytes",
+    "picture_title",
     "spreadsheet_safe",
     "table_html",
     "upper_text",
