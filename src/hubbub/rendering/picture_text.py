@@ -43,14 +43,14 @@ MIN_LINE_LETTERS = 10
 MAX_LINES = 6
 
 
-class Words(NamedTuple):
+class PictureText(NamedTuple):
     """Texts as they can be drawn, and the keywords of Matplotlib to draw them with."""
 
     texts: list[str]
     style: dict[str, Any]
 
 
-def legible(texts: Sequence[str]) -> Words:
+def legible(texts: Sequence[str]) -> PictureText:
     """Return texts in letters that some font has, and that font; a letter that none has becomes a square."""
     letters = sorted({letter for text in texts for letter in text if not letter.isspace()})
     fonts: list[str] = [_default_font()]
@@ -64,7 +64,7 @@ def legible(texts: Sequence[str]) -> Words:
         else:
             fonts.append(font)
     shown = ["".join(SQUARE if letter in missing else letter for letter in text) for text in texts]
-    return Words(shown, {"fontfamily": fonts, "parse_math": False})
+    return PictureText(shown, {"fontfamily": fonts, "parse_math": False})
 
 
 def wrapped(text: str, width: int, most: int = MAX_LINES) -> str:
@@ -84,21 +84,21 @@ def wrapped(text: str, width: int, most: int = MAX_LINES) -> str:
     return "\n".join([*lines[: most - 1], f"{last}…"])
 
 
-def names_below(names: Sequence[str]) -> Words:
+def names_below(names: Sequence[str]) -> PictureText:
     """Return names for bars side by side: few of them on several lines, many turned."""
     words = legible(names)
     if len(names) <= MAX_LEVEL_LABELS:
         width = max(MIN_LINE_LETTERS, PICTURE_LETTERS // max(1, len(names)))
-        return Words([wrapped(text, width) for text in words.texts], words.style)
+        return PictureText([wrapped(text, width) for text in words.texts], words.style)
     turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
     lines = 2 if len(names) <= MAX_FOLDED_LABELS else 1
-    return Words([wrapped(text, TURNED_LETTERS, most=lines) for text in words.texts], {**words.style, **turned})
+    return PictureText([wrapped(text, TURNED_LETTERS, most=lines) for text in words.texts], {**words.style, **turned})
 
 
-def names_beside(names: Sequence[str]) -> Words:
+def names_beside(names: Sequence[str]) -> PictureText:
     """Return names for rows of a picture."""
     words = legible(names)
-    return Words([wrapped(text, ROW_LETTERS, most=3) for text in words.texts], words.style)
+    return PictureText([wrapped(text, ROW_LETTERS, most=3) for text in words.texts], words.style)
 
 
 def picture_title(
@@ -118,11 +118,11 @@ def picture_title(
     return "\n".join(line for line in (study, "; ".join(part for part in (facts, more) if part)) if line)
 
 
-def title_words(title: str, width: int = TITLE_LETTERS) -> Words:
+def title_words(title: str, width: int = TITLE_LETTERS) -> PictureText:
     """Return a title on lines of `width` letters, in letters that can be drawn."""
     (text,), style = legible([title])
     lines = [line for part in text.split("\n") for line in wrapped(part, width, MAX_TITLE_LINES).split("\n")]
-    return Words(["\n".join(map(_left_to_right, lines))], style)
+    return PictureText(["\n".join(map(_left_to_right, lines))], style)
 
 
 def set_title(axes: Axes, title: str, *, width: int = TITLE_LETTERS, **style: Any) -> None:
