@@ -46,11 +46,11 @@ def test_bars_have_whiskers_once_there_are_intervals_and_marks_for_the_truth() -
 def test_a_map_has_a_panel_for_the_intervals_and_one_for_the_truth() -> None:
     reports = reports_of(hb.RandomizedResponse(hb.Grid(3, 2, cell=1.0), 4.0))
     estimate = hb.estimate(reports)
-    assert [panel.get_title() for panel in maps(estimate.plot())] == ["auto: 3,000 users"]
+    assert [panel.get_title() for panel in maps(estimate.plot())] == ["3,000 users, by auto"]
     band = hb.band(reports, values=[0, 1, 2, 3])
     panels = maps(estimate.plot(truth=np.full(6, 1 / 6)))
     assert [panel.get_title() for panel in panels] == [
-        "auto: 3,000 users; faint: hardly known",
+        "3,000 users, by auto, 95% intervals; faint:\nhardly known",
         "half the width of the 95% intervals",
         "truth",
     ]

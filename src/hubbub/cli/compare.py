@@ -57,7 +57,8 @@ def command(
         out().print(facts_text(comparison.facts()), soft_wrap=True)
         out().print(_pair_table(comparison) if isinstance(comparison, Comparison) else _groups_table(comparison))
 
-    write_or_print(comparison, document, output, show, as_json=as_json)
+    name = next(iter(read.values())).summary.study.name
+    write_or_print(comparison, document, output, show, as_json=as_json, study=name)
 
 
 def _pair_table(comparison: Comparison) -> Table:

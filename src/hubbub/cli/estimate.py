@@ -179,11 +179,12 @@ def _write(answers: dict[str, Answer], document: dict[str, Any], output: Path) -
     if ALL_USERS not in answers:
         write_groups(document, output)
         return
-    _, estimated, checked, _, shares = answers[ALL_USERS]
+    summary, estimated, checked, _, shares = answers[ALL_USERS]
     if shares is not None:
-        write_regions(shares, document, output)
+        write_regions(shares, document, output, study=summary.study.name)
         return
-    write_result(estimated, document, output, None if checked is None else checked.band)
+    band = None if checked is None else checked.band
+    write_result(estimated, document, output, band, study=summary.study.name)
 
 
 def _show(answer: Answer) -> None:

@@ -23,13 +23,14 @@ from hubbub.cli.plan_arguments import (
 )
 from hubbub.cli.progress_bar import follow
 from hubbub.core.files import write_file
-from hubbub.exporting.result_files import check_output_path, write_json
+from hubbub.exporting.result_files import check_output_path, write_json, write_picture
 from hubbub.intake.read_plan import refuse_overwriting
+from hubbub.intake.study import Study
 from hubbub.intake.study_files import read_study
 from hubbub.planning import Plan, plan
 from hubbub.planning.plan_data import COLUMNS
 from hubbub.planning.plan_tables import TextTable
-from hubbub.rendering import csv_bytes, picture_bytes
+from hubbub.rendering import csv_bytes, picture_title
 
 PLAN_ENDINGS = (".json", ".csv", ".png", ".svg")
 MAX_LINE_LETTERS = 10_000  # of a sentence or note
@@ -139,14 +140,14 @@ def command(
         difference=None if difference is None else share_or_text(difference),  # type: ignore[arg-type]  # checked there
         power=None if power is None else share_or_text(power),  # type: ignore[arg-type]
     )
-    _write(follow(steps, "planning"), read.fingerprint, output, as_json)
+    _write(follow(steps, "planning"), read, output, as_json)
 
 
-def _write(result: Plan, fingerprint: str, output: Path | None, as_json: bool) -> None:
+def _write(result: Plan, study: Study, output: Path | None, as_json: bool) -> None:
     whole = result.document()
-    document = {"version": whole.pop("version"), "fingerprint": fingerprint, **whole}
+    document = {"version": whole.pop("version"), "fingerprint": study.fingerprint, **whole}
     if output is not None:
-        _write_file(result, document, output)
+        _write_file(result, document, output, study.name)
         err().print(f"written: {output}", soft_wrap=True)
     if as_json:
         typer.echo(json.dumps(document, allow_nan=False, ensure_ascii=False))
@@ -161,7 +162,7 @@ def _write(result: Plan, fingerprint: str, output: Path | None, as_json: bool) -
         console.print(printable(line, MAX_LINE_LETTERS))
 
 
-def _write_file(result: Plan, document: dict[str, Any], path: Path) -> None:
+def _write_file(result: Plan, document: dict[str, Any], path: Path, study: str) -> None:
     """Write .json (everything), .csv (the complete table, safe in spreadsheets), .png or .svg (the picture)."""
     ending = path.suffix.lower()
     if ending == ".json":
@@ -169,11 +170,7 @@ def _write_file(result: Plan, document: dict[str, Any], path: Path) -> None:
     elif ending == ".csv":
         write_file(path, csv_bytes(COLUMNS, ([row[name] for name in COLUMNS] for row in result.rows())))
     else:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=PICTURE_INCHES, layout="constrained")
-        result.plot(figure.subplots())
-        write_file(path, picture_bytes(figure, ending, dpi=120))
+        write_picture(result, path, picture_title(study), PICTURE_INCHES)
 
 
 def _rich_table(shown: TextTable, width: int) -> Table:

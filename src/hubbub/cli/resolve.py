@@ -15,6 +15,7 @@ from hubbub.cli.result_file import ResultFile, check_output
 from hubbub.core import validation
 from hubbub.exporting.json_documents import resolution_document
 from hubbub.exporting.result_files import write_resolution
+from hubbub.rendering import picture_title
 from hubbub.reports import Reports
 from hubbub.resolution import Resolution
 from hubbub.resolution import resolve as resolve_reports
@@ -44,7 +45,9 @@ def command(
     resolution = follow(run, "resolving")
     document = resolution_document(study_input.summary, resolution)
     if output is not None:
-        write_resolution(resolution, document, output)
+        summary = study_input.summary
+        title = picture_title(summary.study.name, users=summary.users, level=resolution.level)
+        write_resolution(resolution, document, output, title=title)
         print_written(output)
     if as_json:
         print_json(document)

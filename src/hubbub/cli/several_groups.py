@@ -13,6 +13,7 @@ from hubbub.comparison import Comparison, GroupComparison
 from hubbub.exporting.result_files import write_comparison
 from hubbub.intake.group_input import read_compared
 from hubbub.intake.study_input import StudyInput
+from hubbub.rendering import picture_title
 from hubbub.reports import Reports
 from hubbub.trends import Trend
 
@@ -34,10 +35,12 @@ def write_or_print(
     show: Callable[[], None],
     *,
     as_json: bool,
+    study: str = "",
 ) -> None:
-    """Write the result, print it as JSON, or show it."""
+    """Write the result, print it as JSON, or show it; `study` is the study's name."""
     if output is not None:
-        write_comparison(result, document, output)
+        title = picture_title(study, users=sum(result.users), level=result.level)
+        write_comparison(result, document, output, title=title)
         print_written(output)
     if as_json:
         print_json(document)

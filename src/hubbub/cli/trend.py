@@ -61,7 +61,8 @@ def command(
         out().print(facts_text(found.facts()), soft_wrap=True)
         out().print(_table(found))
 
-    write_or_print(found, document, output, show, as_json=as_json)
+    name = next(iter(read.values())).summary.study.name
+    write_or_print(found, document, output, show, as_json=as_json, study=name)
 
 
 def _label(domain: Domain, text: str) -> object:

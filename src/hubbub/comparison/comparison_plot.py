@@ -8,6 +8,7 @@ import numpy as np
 
 from hubbub.domains import Grid
 from hubbub.rendering.palette import BLUE, GREY, INK, VERMILLION
+from hubbub.rendering.picture_text import legible, names_beside, set_title, tell_missing_letters, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from hubbub.comparison.result import Comparison
 
 MAX_BARS = 30
-MAX_NAME_LETTERS = 24
+MAX_AXIS_LETTERS = 60  # of one line
 
 
 def draw_comparison(comparison: Comparison, axes: Axes) -> None:
@@ -27,12 +28,14 @@ def draw_comparison(comparison: Comparison, axes: Axes) -> None:
         _draw_line(comparison, axes)
     else:
         _draw_bars(comparison, axes)
-    axes.set_title(comparison.sentence, fontsize="medium", wrap=True)
+    set_title(axes, comparison.sentence, fontsize="medium")
+    tell_missing_letters(axes)
 
 
 def _axis_title(comparison: Comparison) -> str:
     first, second = comparison.names
-    return f"{second} minus {first}{', percentage points' if comparison.is_share else ''}"
+    unit = ", percentage points" if comparison.is_share else ""
+    return wrapped(legible([f"{second} minus {first}{unit}"]).texts[0], MAX_AXIS_LETTERS)
 
 
 def _draw_line(comparison: Comparison, axes: Axes) -> None:
@@ -59,8 +62,8 @@ def _draw_bars(comparison: Comparison, axes: Axes) -> None:
         colour = VERMILLION if comparison.changed[place] else GREY
         axes.hlines(row, scale * comparison.low[place], scale * comparison.high[place], color=colour, linewidth=2)
         axes.plot(scale * comparison.difference[place], row, "o", color=colour)
-    names = [str(comparison.labels[place]) for place in shown.tolist()]
-    axes.set_yticks(rows, [name if len(name) <= MAX_NAME_LETTERS else f"{name[:MAX_NAME_LETTERS]}…" for name in names])
+    names = names_beside([str(comparison.labels[place]) for place in shown.tolist()])
+    axes.set_yticks(rows, names.texts, **names.style)
     axes.set_xlabel(_axis_title(comparison))
 
 

@@ -204,6 +204,7 @@ class GroupComparison(Portable):
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the groups in their order, with the ranks that each may have."""
         from hubbub.rendering.palette import BLUE, GREY
+        from hubbub.rendering.picture_text import names_beside, tell_missing_letters
 
         if axes is None:
             import matplotlib.pyplot as plt
@@ -212,9 +213,11 @@ class GroupComparison(Portable):
         for row, ranked in enumerate(self.order):
             axes.hlines(row, ranked.first, ranked.last, color=GREY, linewidth=3)
             axes.plot(row + 1, row, "o", color=BLUE)
-        axes.set_yticks(range(len(self.order)), [ranked.name for ranked in self.order])
+        names = names_beside([ranked.name for ranked in self.order])
+        axes.set_yticks(range(len(self.order)), names.texts, **names.style)
         axes.invert_yaxis()
         axes.set_xlabel(f"rank by {self.order_of}, and the ranks that the reports leave open")
+        tell_missing_letters(axes)
         return axes
 
     def __str__(self) -> str:

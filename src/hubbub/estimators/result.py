@@ -16,7 +16,7 @@ from hubbub.core.errors import EstimateError
 from hubbub.core.serialization import Portable, ReadOnly
 from hubbub.domains import Domain
 from hubbub.estimators.auto import Selection
-from hubbub.rendering import EstimatePlot, Fact, distribution_html, facts_text, geojson, upper_text
+from hubbub.rendering import EstimatePlot, Fact, distribution_html, facts_text, geojson, picture_title, upper_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -245,13 +245,14 @@ class Estimate(Portable):
 
         return picture.on_figure(plt.figure(figsize=picture.inches, layout="constrained"))
 
-    def picture(self, truth: object = None, view: str = "estimate") -> EstimatePlot:
-        """Return what `plot` draws."""
+    def picture(self, truth: object = None, view: str = "estimate", *, study: str = "") -> EstimatePlot:
+        """Return what `plot` draws; `study` is the study's name, for the title."""
         true = None
         if truth is not None:
             true = validation.distribution(truth, len(self.domain), "plot(truth=)", error=EstimateError)
-        title = f"{self.method}: {self.users:,} users"
         known = self.intervals
+        level = None if known is None else known.level
+        title = picture_title(study, users=self.users, method=self.method, level=level)
         ends = None if known is None else (known.low, known.high, known.level)
         return EstimatePlot(self.domain, self.probabilities, title, intervals=ends, truth=true, view=view)
 

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hubbub.comparison import Comparison, GroupComparison
 from hubbub.core.files import write_file
@@ -23,8 +23,12 @@ from hubbub.rendering import (
     parquet_bytes,
     picture_bytes,
 )
+from hubbub.rendering.picture_text import title_words
 from hubbub.resolution import Resolution
 from hubbub.trends import Trend
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ENDINGS = (".json", ".csv", ".geojson", ".parquet", ".png", ".svg")
 WKT = "WKT"  # the column of shapes: by this name GDAL, and so QGIS, finds it
@@ -39,10 +43,13 @@ def check_output_path(path: Path | None) -> None:
     check_replaceable(path)
 
 
-def write_result(estimate: Estimate, document: dict[str, Any], path: Path, band: Band | None = None) -> None:
+def write_result(
+    estimate: Estimate, document: dict[str, Any], path: Path, band: Band | None = None, *, study: str = ""
+) -> None:
     """Write an estimate as .json (everything), .csv or .parquet (a table), .geojson (a map's cells), .png or .svg.
 
     Of a grid on the map, the CSV table has the cells' middles, and the Parquet table is GeoParquet with their outlines.
+    `study` is the name of the study, for the title of the picture.
     """
     ending = path.suffix.lower()
     if ending == ".json":
@@ -57,7 +64,7 @@ def write_result(estimate: Estimate, document: dict[str, Any], path: Path, band:
     else:
         from matplotlib.figure import Figure
 
-        picture = estimate.picture()
+        picture = estimate.picture(study=study)
         figure = Figure(figsize=picture.inches, layout="constrained")
         picture.on_figure(figure)
         write_file(path, picture_bytes(figure, ending, dpi=120))
@@ -75,7 +82,7 @@ def _table_bytes(columns: dict[str, list[Any]], domain: Domain, ending: str) -> 
     return parquet_bytes(columns, shapely.box(*cell_sides(domain)[:4]).tolist())
 
 
-def write_regions(shares: RegionShares, document: dict[str, Any], path: Path) -> None:
+def write_regions(shares: RegionShares, document: dict[str, Any], path: Path, *, study: str = "") -> None:
     """Write shares of regions as .json (everything), .csv (a table with WKT), .geojson, .parquet, .png or .svg."""
     ending = path.suffix.lower()
     if ending == ".json":
@@ -89,14 +96,10 @@ def write_regions(shares: RegionShares, document: dict[str, Any], path: Path) ->
         check_on_map(shares.regions.grid)
         write_file(path, parquet_bytes(shares.columns(), shares.regions.polygons))
     else:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(8, 6), layout="constrained")
-        shares.plot(figure.subplots())
-        write_file(path, picture_bytes(figure, ending, dpi=120))
+        write_picture(shares, path, study, (8.0, 6.0))
 
 
-def write_resolution(resolution: Resolution, document: dict[str, Any], path: Path) -> None:
+def write_resolution(resolution: Resolution, document: dict[str, Any], path: Path, *, title: str = "") -> None:
     """Write a division as .json (everything), .csv (a line for each value, with its part), .png or .svg (a picture)."""
     ending = path.suffix.lower()
     if ending == ".json":
@@ -106,14 +109,12 @@ def write_resolution(resolution: Resolution, document: dict[str, Any], path: Pat
         rows = ([value, *(entry[name] for name in names)] for entry in document["parts"] for value in entry["values"])
         write_file(path, csv_bytes(["value", *names], rows))
     else:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(8, 5), layout="constrained")
-        resolution.plot(figure.subplots())
-        write_file(path, picture_bytes(figure, ending, dpi=120))
+        write_picture(resolution, path, title)
 
 
-def write_comparison(comparison: Comparison | GroupComparison | Trend, document: dict[str, Any], path: Path) -> None:
+def write_comparison(
+    comparison: Comparison | GroupComparison | Trend, document: dict[str, Any], path: Path, *, title: str = ""
+) -> None:
     """Write a comparison, or a trend, as .json (everything), .csv (a line for each value), .png or .svg (a picture)."""
     ending = path.suffix.lower()
     if ending == ".json":
@@ -122,11 +123,26 @@ def write_comparison(comparison: Comparison | GroupComparison | Trend, document:
         names = list(document["values"][0])
         write_file(path, csv_bytes(names, ([row[name] for name in names] for row in document["values"])))
     else:
-        from matplotlib.figure import Figure
+        write_picture(comparison, path, title)
 
-        figure = Figure(figsize=(8, 5), layout="constrained")
-        comparison.plot(figure.subplots())
-        write_file(path, picture_bytes(figure, ending, dpi=120))
+
+class Drawn(Protocol):
+    """A result that draws itself."""
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw it."""
+
+
+def write_picture(result: Drawn, path: Path, title: str, inches: tuple[float, float] = (8.0, 5.0)) -> None:
+    """Write the picture of a result as .png or .svg, under a title of its own."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=inches, layout="constrained")
+    result.plot(figure.subplots())
+    if title:
+        (text,), style = title_words(title)
+        figure.suptitle(text, **style)
+    write_file(path, picture_bytes(figure, path.suffix, dpi=120))
 
 
 def write_groups(document: dict[str, Any], path: Path) -> None:

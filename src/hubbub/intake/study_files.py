@@ -133,8 +133,13 @@ def template(kind: str) -> str:
 
 def write_template(kind: str, path: Path) -> None:
     """Write a commented study file; an existing file is never overwritten."""
+    write_new_study(template(kind), path)
+
+
+def write_new_study(text: str, path: Path) -> None:
+    """Write the text of a study to a new file; an existing file is never overwritten."""
     try:
-        write_file(path, template(kind).encode(), replace=False)
+        write_file(path, text.encode(), replace=False)
     except NameTakenError:
         raise StudyError(
             "there is a file already",

@@ -17,7 +17,7 @@ from hubbub.core.text import plural, whole_percent
 from hubbub.domains import Domain
 from hubbub.estimators.result import Estimate, ValueIntervals
 from hubbub.intervals.standard_errors import StandardErrors
-from hubbub.rendering import EstimatePlot, Fact, facts_html, most_probable, table_html
+from hubbub.rendering import EstimatePlot, Fact, facts_html, most_probable, picture_title, table_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -286,7 +286,7 @@ class Band(Portable):
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the estimate with its intervals, as `Estimate.plot` does."""
-        title = f"{whole_percent(self.level)} intervals"
+        title = picture_title(level=self.level)
         picture = EstimatePlot(self.domain, self.estimate, title, intervals=(self.low, self.high, self.level))
         if axes is not None:
             return picture.on_axes(axes)

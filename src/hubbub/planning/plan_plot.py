@@ -11,6 +11,7 @@ import numpy as np
 from hubbub.planning.answers import GROUP_USERS, USERS, Answer, Needed, Question, SettingResult
 from hubbub.planning.number_format import epsilon_cell, radius_text, two_digits
 from hubbub.rendering.palette import INK, PALETTE
+from hubbub.rendering.picture_text import legible, names_beside, set_title, tell_missing_letters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +71,8 @@ def draw_plan(question: Question, settings: Sequence[SettingResult], needed: Seq
     else:
         _draw_lines(lines, axes, "users" if by_users else f"plain epsilon{_reach(question, [*settings, *needed])}")
     _draw_answer_axis(question, axes, "x" if has_one_epsilon else "y", answer_name)
-    axes.set_title(title, parse_math=False)
+    set_title(axes, title, fontsize="medium")
+    tell_missing_letters(axes)
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -126,7 +128,8 @@ def _draw_lines(lines: dict[str, PlotLine], axes: Axes, x_name: str) -> None:
     is_outside = len(lines) > MAX_LINES_INSIDE or max(map(len, lines), default=0) > MAX_NAME_INSIDE
     place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if is_outside else {"loc": "best"}
     for text in axes.legend(frameon=False, fontsize="small", handlelength=3.6, **place).get_texts():
-        text.set_parse_math(False)
+        (name,), style = legible([text.get_text()])
+        text.set(text=name, **style)
 
 
 def axis_number(number: float, _position: float = 0) -> str:
@@ -150,7 +153,8 @@ def _draw_points(lines: dict[str, PlotLine], axes: Axes) -> None:
         axes.plot([point.y], [height], "o", color=PALETTE[0], markerfacecolor=face)
         text, above = two_digits(point.y), (0, 8)
         axes.annotate(text, (point.y, height), xytext=above, textcoords="offset points", ha="center", fontsize="small")
-    axes.set_yticks(range(len(points)), [_clipped(name) for name, _ in points], parse_math=False)
+    names = names_beside([name for name, _ in points])
+    axes.set_yticks(range(len(points)), names.texts, **names.style)
     axes.set_ylim(-0.7, len(points) - 0.3)
     axes.grid(axis="x", color="#e4e4e4")
 

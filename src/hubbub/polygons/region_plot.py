@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hubbub.core.arrays import Floats
-from hubbub.core.text import plural, whole_percent
+from hubbub.core.text import plural
 from hubbub.polygons.coordinate_systems import grid_sides
+from hubbub.rendering import picture_title
 from hubbub.rendering.palette import PALE
+from hubbub.rendering.picture_text import legible, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from hubbub.polygons.result import RegionShares
 
 MAX_NAMED_REGIONS = 40  # whose names have room
-MAX_NAME_LETTERS = 18
+MAX_NAME_LETTERS = 18  # of one line
 
 
 def draw_regions(shares: RegionShares, axes: Axes) -> None:
@@ -47,9 +49,7 @@ def draw_regions(shares: RegionShares, axes: Axes) -> None:
         axes.set_xlabel("longitude")
         axes.set_ylabel("latitude")
         axes.ticklabel_format(useOffset=False)
-    title = (
-        f"{plural(len(shares), 'region')}, {plural(shares.users, 'user')}, intervals at {whole_percent(shares.level)}"
-    )
+    title = picture_title(users=shares.users, level=shares.level, more=plural(len(shares), "region"))
     axes.set_title(title, fontsize="medium")
     if axes.figure is not None:
         axes.figure.colorbar(colours, ax=axes, label="share of the people", shrink=0.8)
@@ -75,8 +75,8 @@ def _write_names(shares: RegionShares, axes: Axes, colours: Any) -> None:
         if seen.is_empty or not row.is_known:
             continue
         place = seen.representative_point()
-        name = row.name if len(row.name) <= MAX_NAME_LETTERS else row.name[: MAX_NAME_LETTERS - 1] + "…"
+        (name,), style = legible([wrapped(row.name, MAX_NAME_LETTERS, most=3)])
         red, green, blue, _ = colours.to_rgba(row.estimate)
         ink = "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else "black"
         text = f"{name}\n{100.0 * row.estimate:.1f}%"
-        axes.text(place.x, place.y, text, color=ink, ha="center", va="center", fontsize="x-small", parse_math=False)
+        axes.text(place.x, place.y, text, color=ink, ha="center", va="center", fontsize="x-small", **style)

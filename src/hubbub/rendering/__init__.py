@@ -13,6 +13,7 @@ from hubbub.rendering.facts import (
 )
 from hubbub.rendering.geojson_features import cell_columns, cell_sides, check_on_map, geojson
 from hubbub.rendering.geoparquet import parquet_bytes
+from hubbub.rendering.picture_text import picture_title
 from hubbub.rendering.spreadsheet import csv_bytes, from_spreadsheet_safe, spreadsheet_safe, write_csv_row
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "most_probable",
     "parquet_bytes",
     "picture_bytes",
+    "picture_title",
     "spreadsheet_safe",
     "table_html",
     "upper_text",

@@ -12,6 +12,7 @@ from hubbub.domains import Domain, Grid
 from hubbub.rendering.map_axes import label_map
 from hubbub.rendering.margins import MARGIN_TEXTS, UNKNOWN_MARGIN
 from hubbub.rendering.palette import BLUE, GREY, PALE, RAMP, VERMILLION
+from hubbub.rendering.picture_text import names_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 MAX_BARS = 200  # more would be thinner than a pixel
 MAX_NAMED_BARS = 40
-MAX_BAR_NAME_LETTERS = 24
 
 
 def draw_distribution(
@@ -44,8 +44,8 @@ def draw_distribution(
     if domain.places is not None:
         axes.set_xlabel("value")
     elif len(domain) <= MAX_NAMED_BARS:
-        names = [_shorten_name(str(label)) for label in domain.labels]
-        axes.set_xticks(np.arange(len(domain)), names, rotation=45, ha="right", parse_math=False)
+        names = names_below([str(label) for label in domain.labels])
+        axes.set_xticks(np.arange(len(domain)), names.texts, **names.style)
     else:
         axes.set_xlabel(f"position among {len(domain):,} categories")
 
@@ -77,10 +77,6 @@ def _draw_bars(centres: Floats, probabilities: Floats, widths: Floats, axes: Axe
     axes.vlines(centres[shown], 0.0, probabilities[shown], color=BLUE, linewidth=1.0)
     axes.set_xlim(centres[0] - widths[0], centres[-1] + widths[-1])
     axes.set_ylim(bottom=0.0)
-
-
-def _shorten_name(label: str) -> str:
-    return label if len(label) <= MAX_BAR_NAME_LETTERS else label[: MAX_BAR_NAME_LETTERS - 1] + "…"
 
 
 def draw_marks(domain: Domain, probabilities: Floats, axes: Axes, label: str) -> None:

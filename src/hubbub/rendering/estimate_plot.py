@@ -16,6 +16,7 @@ from hubbub.core.text import whole_percent
 from hubbub.domains import Domain
 from hubbub.rendering.distribution_plot import draw_distribution, draw_margins, draw_marks, draw_whiskers
 from hubbub.rendering.margins import margin_classes
+from hubbub.rendering.picture_text import TITLE_LETTERS, set_title, tell_missing_letters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 VIEWS = ("estimate", "certainty")
 MIN_OPACITY = 0.45  # of a cell whose interval is wider than twice its share
 PANEL_INCHES = (5.0, 4.0)  # width and height
+PANEL_TITLE_LETTERS = 44  # of one line over a map
 PICTURE_INCHES = (8.0, 5.0)
 
 
@@ -83,11 +85,11 @@ class EstimatePlot:
             low, high, level = self._intervals
             axes = next(rest)
             draw_distribution(self._domain, (high - low) / 2.0, axes, label="half of the interval")
-            axes.set_title(f"half the width of the {whole_percent(level)} intervals")
+            axes.set_title(f"half the width of the {whole_percent(level)} intervals", fontsize="medium")
         if self._truth is not None:
             axes = next(rest)
             draw_distribution(self._domain, self._truth, axes)
-            axes.set_title("truth")
+            axes.set_title("truth", fontsize="medium")
         return every[0]
 
     def _draw_certainty(self, axes: Axes) -> Axes:
@@ -110,10 +112,11 @@ class EstimatePlot:
                 doubt = np.nan_to_num(half / self._shares, nan=1.0, posinf=1.0)
             opacity = 1.0 - (1.0 - MIN_OPACITY) * np.minimum(doubt, 1.0)
         draw_distribution(domain, self._shares, axes, opacity=opacity)
-        axes.set_title(self._title)
+        faint = "" if opacity is None else "; faint: hardly known"
+        width = PANEL_TITLE_LETTERS if is_map else TITLE_LETTERS
+        set_title(axes, f"{self._title}{faint}", width=width, fontsize="medium")
+        tell_missing_letters(axes)
         if is_map:
-            if opacity is not None:
-                axes.set_title(f"{self._title}; faint: hardly known", fontsize="medium")
             return
         if self._intervals is not None:
             draw_whiskers(domain, *self._intervals[:2], axes)

@@ -10,14 +10,13 @@ from hubbub.core.arrays import Floats
 from hubbub.domains import Domain, Grid
 from hubbub.rendering.map_axes import label_map
 from hubbub.rendering.palette import BLUE, GREY, INK, PALE, VERMILLION
+from hubbub.rendering.picture_text import names_below, set_title, tell_missing_letters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
 
     from hubbub.resolution.result import Resolution
-
-MAX_NAME_LETTERS = 24
 
 
 def draw_parts(resolution: Resolution, axes: Axes) -> None:
@@ -29,7 +28,8 @@ def draw_parts(resolution: Resolution, axes: Axes) -> None:
         _draw_ranges(resolution, axes)
     else:
         _draw_groups(resolution, axes)
-    axes.set_title(resolution.summary(), fontsize="medium", wrap=True)
+    set_title(axes, resolution.summary(), fontsize="medium")
+    tell_missing_letters(axes)
 
 
 def _draw_ranges(resolution: Resolution, axes: Axes) -> None:
@@ -114,11 +114,7 @@ def _draw_groups(resolution: Resolution, axes: Axes) -> None:
     axes.bar(places, [part.estimate for part in resolution.parts], width=0.74, color=colours)
     lows, highs = ([getattr(part, end) for part in resolution.parts] for end in ("low", "high"))
     axes.vlines(places, lows, highs, color=VERMILLION, linewidth=1.5)
-    names = [_shorten(part.title) for part in resolution.parts]
-    axes.set_xticks(places, names, rotation=45, ha="right", parse_math=False)
+    names = names_below([part.title for part in resolution.parts])
+    axes.set_xticks(places, names.texts, **names.style)
     axes.set_ylim(bottom=0.0)
     axes.set_ylabel("probability")
-
-
-def _shorten(title: str) -> str:
-    return title if len(title) <= MAX_NAME_LETTERS else title[: MAX_NAME_LETTERS - 1] + "…"

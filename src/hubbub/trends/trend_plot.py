@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hubbub.rendering.palette import GREY, INK, PALETTE
+from hubbub.rendering.picture_text import names_beside, set_title, tell_missing_letters
 from hubbub.trends.time_smoothing import STEPS
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 MAX_LINES = 6
 MAX_TICKS = 12
-MAX_NAME_LETTERS = 24
 MAX_PARTS_IN_LINE = 3  # of the explanation
 MARKS = "osD^v*"  # one for each line, for those who do not see its colour
 
@@ -27,6 +27,8 @@ def draw_trend(trend: Trend, axes: Axes) -> None:
     shown = trend.most_changing(MAX_LINES).tolist()
     scale = 100.0 if trend.is_share else 1.0
     is_smoothed = not trend.smoothing.is_none
+    words = names_beside([str(trend.labels[label]) for label in shown])
+    names = words.texts
     for place, label in enumerate(shown):
         colour = PALETTE[place]
         low, high = scale * trend.band_low[:, label], scale * trend.band_high[:, label]
@@ -40,18 +42,22 @@ def draw_trend(trend: Trend, axes: Axes) -> None:
             MARKS[place],
             color=colour,
             markersize=4,
-            label=_short(str(trend.labels[label])),
+            label=names[place],
         )
     _mark_changes(trend, axes)
     ticks = np.unique(np.linspace(0, len(trend.names) - 1, min(MAX_TICKS, len(trend.names))).round().astype(int))
-    names = [_short(trend.names[place]) for place in ticks.tolist()]
-    turned = sum(map(len, names)) > 60
-    axes.set_xticks(trend.times[ticks], names, rotation=30 if turned else 0, ha="right" if turned else "center")
-    axes.set_ylabel(f"share of {trend.labels[shown[0]]}, %" if trend.is_share and len(shown) == 1 else _unit(trend))
+    periods = names_beside([trend.names[place] for place in ticks.tolist()])
+    is_turned = sum(map(len, periods.texts)) > 60
+    turned = {"rotation": 30, "ha": "right"} if is_turned else {}
+    axes.set_xticks(trend.times[ticks], periods.texts, **{**periods.style, **turned})
+    axes.set_ylabel(f"share of {names[0]}, %" if trend.is_share and len(shown) == 1 else _unit(trend), **words.style)
     axes.set_xlabel(_explanation(trend, len(shown), is_smoothed=is_smoothed), fontsize="small", color=INK)
     if len(shown) > 1:
-        axes.legend(frameon=False, ncols=min(3, len(shown)), fontsize="small")
-    axes.set_title(_title(trend), fontsize="medium", wrap=True)
+        legend = axes.legend(frameon=False, ncols=min(3, len(shown)), fontsize="small")
+        for text in legend.get_texts():
+            text.set(**words.style)
+    set_title(axes, _title(trend), fontsize="medium")
+    tell_missing_letters(axes)
 
 
 def _stretches(trend: Trend) -> list[slice]:
@@ -95,7 +101,3 @@ def _explanation(trend: Trend, lines: int, *, is_smoothed: bool) -> str:
     if len(parts) <= MAX_PARTS_IN_LINE:
         return "; ".join(parts)
     return f"{'; '.join(parts[:MAX_PARTS_IN_LINE])};\n{'; '.join(parts[MAX_PARTS_IN_LINE:])}"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= MAX_NAME_LETTERS else f"{name[:MAX_NAME_LETTERS]}…"

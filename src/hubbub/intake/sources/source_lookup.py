@@ -81,10 +81,28 @@ def _sources_of_entry(entry: object, study: Study) -> list[Source]:
         )
     if is_address(entry):
         return [DatabaseSource(parse_address(entry))]
-    if (named := SHEET.fullmatch(entry)) and not os.path.exists(entry):  # noqa: PTH110  # never raises
-        check_file(Path(named["path"]))
-        return [ExcelSource(Path(named["path"]), named["sheet"])]
-    return [_file_source(path, study) for path in _paths_of(entry)]
+    if _sheet_of(entry) is not None:
+        return [table_source(entry)]
+    packed = any(is_packed(mechanism) for mechanism in study.mechanisms.values())
+    raw_numbers = study.domain.raw_locator is not None
+    return [_file_source(path, packed=packed, raw_numbers=raw_numbers) for path in _paths_of(entry)]
+
+
+def table_source(text: str) -> Source:
+    """Return one file, or a sheet of a workbook, as a table of anything."""
+    sheet = _sheet_of(text)
+    if sheet is None:
+        return _file_source(Path(text))
+    check_file(sheet[0])
+    return ExcelSource(*sheet)
+
+
+def _sheet_of(text: str) -> tuple[Path, str] | None:
+    """Return the workbook and the sheet that a text such as answers.xlsx#Sheet1 names; None for a plain path."""
+    named = SHEET.fullmatch(text)
+    if named is None or os.path.exists(text):  # noqa: PTH110  # never raises, whatever the path
+        return None
+    return Path(named["path"]), named["sheet"]
 
 
 def _paths_of(text: str) -> list[Path]:
@@ -113,7 +131,7 @@ def _paths_of(text: str) -> list[Path]:
     return paths
 
 
-def _file_source(path: Path, study: Study) -> Source:
+def _file_source(path: Path, *, packed: bool = False, raw_numbers: bool = False) -> Source:
     check_file(path)
     if path.name.lower().endswith(".tally.parquet"):
         raise refusal(
@@ -126,8 +144,6 @@ def _file_source(path: Path, study: Study) -> Source:
         )
     extension = extension_of(path)
     if extension in DELIMITERS:
-        packed = any(is_packed(mechanism) for mechanism in study.mechanisms.values())
-        raw_numbers = study.domain.raw_locator is not None
         return CsvSource(path, DELIMITERS[extension], packed=packed, raw_numbers=raw_numbers)
     if extension in READERS:
         return READERS[extension](path)
