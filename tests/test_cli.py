@@ -63,7 +63,7 @@ def small(tmp_path: Path) -> Path:
 
 KEYS = [
     "version", "fingerprint", "method", "status", "converged", "unique", "users", "effective_users", "rejected",
-    "log_likelihood", "gap", "iterations", "settings", "notes", "epsilon_per_user", "fit", "interval",
+    "log_likelihood", "gap", "iterations", "settings", "notes", "dates", "epsilon_per_user", "fit", "interval",
     "worst_case_shift", "suggestion", "regions", "region_rest", "region_notes", "estimate",
 ]  # fmt: skip
 

@@ -63,7 +63,7 @@ def _path(rings: tuple[Floats, ...]) -> Any:
 
 
 def _write_names(shares: RegionShares, axes: Axes, colours: Any) -> None:
-    """Write name and share into each region."""
+    """Write name, share and interval into each region."""
     if len(shares) > MAX_NAMED_REGIONS:
         return
     import shapely
@@ -78,5 +78,5 @@ def _write_names(shares: RegionShares, axes: Axes, colours: Any) -> None:
         (name,), style = legible([wrapped(row.name, MAX_NAME_LETTERS, most=3)])
         red, green, blue, _ = colours.to_rgba(row.estimate)
         ink = "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else "black"
-        text = f"{name}\n{100.0 * row.estimate:.1f}%"
+        text = f"{name}\n{100.0 * row.estimate:.1f}%\n{100.0 * row.low:.1f} to {100.0 * row.high:.1f}%"
         axes.text(place.x, place.y, text, color=ink, ha="center", va="center", fontsize="x-small", **style)

@@ -128,7 +128,7 @@ class _RunState:
         self._remembered = Counter[RowDigest]() if old is None else old.digests.copy()
         self._unmarked = self._unparsed = 0
         self._before = 0  # rows before the old window
-        self._counted = self._up_to_mark = self._late_counted = 0
+        self._up_to_mark = self._ties_counted = self._late_counted = 0
         self._late: list[int] = []  # keys of late rows that are not counted
         self._largest: int | None = None  # of all rows, counted or not
         self._key: int | None = None if old is None else old.key
@@ -231,6 +231,7 @@ class _RunState:
             unknown = inside[self._is_unknown(keys, rows, inside)]
             is_counted = (keys[unknown] == old.key) | (self._settings.late == "count")
             new[unknown[is_counted]] = True
+            self._ties_counted += int(np.count_nonzero(keys[unknown] == old.key))
             self._late_counted += int(np.count_nonzero(keys[unknown[is_counted]] < old.key))
             self._late += keys[unknown[~is_counted]].tolist()
         self._up_to_mark += int(np.count_nonzero(wanted))
@@ -239,7 +240,6 @@ class _RunState:
             largest, smallest = int(counted.max()), int(counted.min())
             self._key = largest if self._key is None else max(self._key, largest)
             self._first = smallest if self._first is None else min(self._first, smallest)
-            self._counted += counted.size
             self._remember(keys, new, rows)
         return new
 
@@ -265,7 +265,7 @@ class _RunState:
         if not self._settings.keeps_digests:
             self._remembered.clear()
             return
-        since, is_open = self._window()
+        since, is_open = self._window(self._reached())
         inside = np.flatnonzero(new & ~is_before(keys, since, is_open))
         if inside.size:
             digests, group = self._digests(keys, rows, inside)
@@ -279,13 +279,17 @@ class _RunState:
         for entry in [entry for entry in self._remembered if entry[0] <= last]:
             del self._remembered[entry]
 
-    def _window(self) -> tuple[int, bool]:
+    def _reached(self) -> int | None:
+        """Return the mark as far as it is known while rows are read: a database says at once where they end."""
+        return self._largest if self._snapshot.is_indexed and self._high is None else self._key
+
+    def _window(self, key: int | None) -> tuple[int, bool]:
         """Return from where on rows are remembered, and whether that is left out: all counted rows there are known."""
-        assert self._type is not None and self._key is not None  # noqa: S101, PT018  # a row was counted, now or before
+        assert self._type is not None and key is not None  # noqa: S101, PT018  # a row was counted, now or before
         if not self._settings.keeps_digests:
-            return self._key, True
+            return key, True
         window = self._type.span(self._settings.late_window or 0, "--late-window")
-        since = max(self._key - window, self._type.lowest)
+        since = max(key - window, self._type.lowest)
         if self._old is None or since > self._old.since:
             return since, False
         return self._old.since, self._old.is_open
@@ -312,7 +316,7 @@ class _RunState:
         gone = sum(self._known.values())
         if gone and self._settings.late != "count" and self._old is not None:
             self._refuse_changed(self._old)
-        since, is_open = self._window()
+        since, is_open = self._window(self._key)
         if not self._settings.keeps_digests:
             self._remembered.clear()
         self._forget(since, is_open)
@@ -351,12 +355,11 @@ class _RunState:
     def _refuse_changed(self, old: Watermark) -> None:
         """Refuse rows at the mark that are gone while others of the same value came: they may be the same, changed."""
         gone = sum(count for (key, _), count in self._known.items() if key == old.key)
-        came = sum(count for entry, count in (self._remembered - old.digests).items() if entry[0] == old.key)
-        if gone and came:
+        if gone and self._ties_counted:
             raise self._refused(
                 "rows-changed",
                 "rows at the watermark changed since they were counted",
-                got=f"{gone:,} rows at {old.value} are gone, and {came:,} others came",
+                got=f"{gone:,} rows at {old.value} are gone, and {self._ties_counted:,} others came",
                 expected="a source to which rows are only added",
                 remedy="if rows were deleted and others added, pass --late count; if rows were changed, collect "
                 "everything again into a new tally",
