@@ -11,8 +11,8 @@ import posixpath
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import IO
 from xml.etree.ElementTree import Element, iterparse  # expat limits what entities expand to
@@ -84,42 +84,27 @@ def _has_text(element: Element) -> bool:
 
 def _scan(file: IO[bytes], empty_texts: set[str]) -> SheetScan:
     scan = SheetScan()
-    row = column = last = 0
-    has_content = False
-    for event, element in _cells_and_rows(file):
-        if event == "start":
-            row, column, has_content = int(element.get("r", row + 1)), -1, False
-        elif _tag(element) == "c":
-            match = CELL_NAME.fullmatch(element.get("r", ""))
+    number = 0
+    for _, row in iterparse(file):  # noqa: S314
+        if not row.tag.endswith("row"):
+            if row.tag.endswith("sheetData"):
+                break
+            continue
+        number, column, last = int(row.get("r", number + 1)), -1, 0
+        for cell in row:
+            match = CELL_NAME.fullmatch(cell.get("r", ""))
             column = _column_number(match[1]) if match else column + 1
-            if _is_filled(element, empty_texts):
-                has_content, last = True, max(last, column + 1)
-            fault = _fault_of(element)
+            fault = _fault_of(cell)
             if fault is not None:
-                scan.faulty[row, column] = fault
-                has_content, last = True, max(last, column + 1)
-        elif has_content:
-            scan.filled.append(row)
-            scan.hidden_rows += element.get("hidden") in ("1", "true")
-    scan.columns = last
+                scan.faulty[number, column] = fault
+            if fault is not None or _is_filled(cell, empty_texts):
+                last = column + 1
+        if last:
+            scan.filled.append(number)
+            scan.columns = max(scan.columns, last)
+            scan.hidden_rows += row.get("hidden") in ("1", "true")
+        row.clear()
     return scan
-
-
-def _cells_and_rows(file: IO[bytes]) -> Iterator[tuple[str, Element]]:
-    """Yield rows where they start and where they end, and cells between them; nothing is kept of what was yielded."""
-    data: Element | None = None
-    for event, element in iterparse(file, ("start", "end")):  # noqa: S314
-        tag = _tag(element)
-        if event == "start":
-            data = element if tag == "sheetData" else data
-            if tag == "row" and data is not None:
-                yield event, element
-        elif tag in ("c", "row") and data is not None:
-            yield event, element
-            if tag == "row":
-                data.clear()
-        elif tag == "sheetData":
-            return
 
 
 def _is_filled(cell: Element, empty_texts: set[str]) -> bool:
@@ -135,13 +120,17 @@ def _is_filled(cell: Element, empty_texts: set[str]) -> bool:
 
 def _fault_of(cell: Element) -> str | None:
     """Return the error in a cell, "" for a formula without a saved result, None if there is nothing wrong."""
+    kind = cell.get("t")
+    if kind != "e" and (len(cell) == 0 or not cell[0].tag.endswith("f")):  # a formula comes first
+        return None
     parts = {_tag(part): part.text or "" for part in cell}
-    if cell.get("t") == "e":
+    if kind == "e":
         return parts.get("v", "") or "an error"
     # Of a formula whose result is an empty text, the type says that there is one.
-    return "" if "f" in parts and not parts.get("v") and cell.get("t") != "str" else None
+    return "" if "f" in parts and not parts.get("v") and kind != "str" else None
 
 
+@cache
 def _column_number(letters: str) -> int:
     """Return the number of a column from 0: A is 0, Z is 25, AA is 26."""
     number = 0
