@@ -18,11 +18,11 @@ from hubbub.domains.geometry import Box
 from hubbub.intake.privatizing.value_positions import BadRowError, read_all_numbers
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Source, check_counted
+from hubbub.intake.sources.column_names import USUAL_NAMES
 from hubbub.intake.sources.file_source import check_file, file_errors
 from hubbub.intake.sources.source_lookup import table_source
 
 GEOJSON_EXTENSIONS = (".geojson", ".json")
-LATITUDE_WORDS, LONGITUDE_WORDS = ("lat", "latitude"), ("lon", "lng", "long", "longitude")
 CENTRAL_SHARE = 0.99  # of the points: what lies farther from them than half of their spread is left out
 MAX_GEOJSON_BYTES = 1 << 28
 E7 = 1e7  # some programs store degrees as whole numbers, times this
@@ -126,12 +126,12 @@ def _table_points(source: Source) -> tuple[Floats, Floats]:
 def _coordinate_columns(source: Source) -> list[str]:
     """Return the names of the columns of latitudes and of longitudes: lat, Longitude, stop_lat, ..."""
     header, chosen = source.header(), []
-    for words in (LATITUDE_WORDS, LONGITUDE_WORDS):
+    for words in USUAL_NAMES.values():
         found = [name for name in header if any(word in words for word in re.split("[^a-z]+", name.lower()))]
         if len(found) != 1:
             raise refusal(
                 "repeated-column" if found else "no-column",
-                f"{'several columns' if found else 'no column'} may hold the {words[1]}",
+                f"{'several columns' if found else 'no column'} may hold the {words[-1]}",
                 where=source.name,
                 got=listed([shorten(name) for name in found]) if found else f"columns {shorten(header, 200)}",
                 expected=f"one column called {listed(words, word='or')}",

@@ -22,7 +22,14 @@ from hubbub.domains import Domain
 from hubbub.intake.counting.item_encoder import is_empty
 from hubbub.intake.reject_causes import Fault, refusal
 from hubbub.intake.sources.base import Source
-from hubbub.intake.sources.column_names import NEAR_NAMES, ROLES, check_columns, column_advice, refuse_near_names
+from hubbub.intake.sources.column_names import (
+    NEAR_NAMES,
+    ROLES,
+    USUAL_NAMES,
+    check_columns,
+    column_advice,
+    refuse_near_names,
+)
 from hubbub.intake.sources.distinct_entries import check_column, entries_of, one_array
 from hubbub.intake.sources.number_columns import floats_of
 from hubbub.intake.study import Study
@@ -34,10 +41,7 @@ NEAR_VALUE_NAMES = {
     **{near: role for near, role in NEAR_NAMES.items() if role != "output"},
     **dict.fromkeys(("value", "values"), "value"),
 }
-NEAR_COORDINATES = {
-    **dict.fromkeys(("lat", "latitude"), "lat"),
-    **dict.fromkeys(("lon", "lng", "long", "longitude"), "lon"),
-}
+NEAR_COORDINATES = {near: role for role, names in USUAL_NAMES.items() for near in names}
 CORRECT_ROW = "correct the row, or leave it out on purpose"
 OUTSIDE_REMEDIES = {  # for true values outside the domain, by their columns
     "value": "widen the first or last bin, or deliberately leave that person out",

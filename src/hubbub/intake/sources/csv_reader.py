@@ -21,6 +21,7 @@ from hubbub.core.text import listed
 from hubbub.intake.reject_causes import Fault, row_fault
 from hubbub.intake.sources import text_files
 from hubbub.intake.sources.base import Rows
+from hubbub.intake.sources.column_names import USUAL_NAMES
 from hubbub.intake.sources.csv_header import SEPARATORS, CsvHeader, read_header
 from hubbub.intake.sources.csv_records import Layout, count_lines, end_of_line, find_records, parse_record
 from hubbub.intake.sources.decimal_commas import DecimalCommas
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NUMBER_COLUMNS = frozenset(  # that hold numbers with decimals, whatever the domain is
-    ("weight", "lat", "latitude", "lon", "lng", "long", "longitude", "x", "y", "count", "probability", "share")
+    (*USUAL_NAMES["lat"], *USUAL_NAMES["lon"], "x", "y", "weight", "count", "probability", "share")
 )
 SLOW_BYTES = 1 << 16  # a piece no larger than this is read record by record without looking for a plain part of it
 
