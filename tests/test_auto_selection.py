@@ -134,7 +134,7 @@ def test_pictures_show_all_families_that_came_close(name: str) -> None:
     np.testing.assert_allclose(heights - heights[-1], scores - scores[-1], atol=1e-9)  # from whichever level
     assert (points[:, 0] > 0).all()
     assert selection.plot(axes) is axes
-    assert found.plot().get_title().startswith("auto")
+    assert found.plot().get_title().endswith("by auto")
     plt.close("all")
 
 

@@ -37,6 +37,7 @@ from damaging import parts_of_tally, seal, write_forged
 from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import finish
 from hubbub.intake import reject_causes as causes
+from hubbub.intake.counting import continued_source
 from hubbub.intake.in_memory_reading import read, read_groups
 from hubbub.intake.privatizing.api import privatize_file
 from hubbub.intake.read_plan import plan_reading
@@ -1073,7 +1074,33 @@ def study(name: str, text: str) -> Refused:
     return Refused(f"study: {name}", make, "", hb.StudyError)
 
 
+def nights(name: str, code: str, *contents: str, marks: Sequence[str] = ("id", "id"), most: int = 100) -> Refused:
+    """Return the case of a file that is collected anew whenever it has grown, or changed."""
+
+    def make(folder: Path, patch: Patch) -> None:
+        patch.setattr(continued_source, "MAX_REMEMBERED_ROWS", most)
+        for content, mark in zip(contents, marks, strict=False):
+            tally(folder, content=content, watermark=mark)
+
+    return Refused(f"watermark: {name}", make, code)
+
+
+def overlapping(folder: Path, _: Patch) -> None:
+    address = sqlite(folder, (3, 1), (4, 2), create="output, id")
+    for source in (address, address.replace("#reports", "#select id, output from reports")):
+        hb.collect(STUDIES["one"], source, folder / "t.tally.parquet", watermark="id")
+
+
 OTHERS = [
+    nights("nothing", "no-mark", "id,output\n1,3\n,4\n"),
+    nights("names", "not-a-mark", "id,output\nanna,3\nbert,4\n"),
+    nights("fractions", "not-a-mark", "id,output\n1.5,3\n2.5,4\n"),
+    nights("numbers, then times", "not-a-mark", "id,output\n1,3\n2026-01-01,4\n"),
+    nights("a table that was emptied", "mark-moved-back", "id,output\n1,3\n2,4\n", "id,output\n1,3\n"),
+    nights("the last row was corrected", "rows-changed", "id,output\n1,3\n2,4\n", "id,output\n1,3\n2,5\n3,1\n"),
+    nights("another column", "other-mark", *["id,at,output\n1,1,3\n2,2,4\n"] * 2, marks=("id", "at")),
+    nights("all rows alike", "too-many-at-mark", "id,output\n1,3\n1,4\n1,5\n1,6\n", most=3),
+    Refused("watermark: a table and a query over it", overlapping, "overlapping-sources"),
     Refused("tally: nothing there", lambda folder, _: hb.read_tally(folder / "t.tally.parquet"), "no-such-file"),
     Refused("tally: text", lambda folder, _: hb.read_tally(write(folder, "t.tally.parquet", PLAIN)), "not-a-tally"),
     Refused(
