@@ -31,10 +31,10 @@ def fuzz(count: int, timeout: int, *targets: str) -> dict[str, dict[str, int]]:
 
 def test_a_few_damaged_files() -> None:
     """Damage to bytes: damage to entries has its tests in test_agreement.py and test_client_tables.py."""
-    found = fuzz(200, 600, "study_bytes", "table_bytes")
-    assert min(seen["client refuses"] for seen in found.values()) > 100
-    assert min(seen["client takes"] for seen in found.values()) > 5  # damage to blanks, or to a fingerprint
-    assert min(found["study_bytes"][which] for which in ("library takes", "library refuses")) > 5
+    found = fuzz(80, 600, "study_bytes", "table_bytes")
+    assert min(seen["client refuses"] for seen in found.values()) > 40
+    assert min(seen["client takes"] for seen in found.values()) > 1  # damage to blanks, or to a fingerprint
+    assert min(found["study_bytes"][which] for which in ("library takes", "library refuses")) > 1
 
 
 @pytest.mark.slow

@@ -160,9 +160,15 @@ def planted(kind: str, seed: int) -> Planted:
 
 SEEDS = {"inside": 60, "face": 120, "twins": 60, "wide": 60}
 KINDS = list(SEEDS)
+QUICK_SEEDS = 25  # of each kind
+PLANTED = [
+    pytest.param(kind, seed, marks=[pytest.mark.slow] if seed >= QUICK_SEEDS else [])
+    for kind in KINDS
+    for seed in range(SEEDS[kind])
+]
 
 
-@pytest.mark.parametrize(("kind", "seed"), [(kind, seed) for kind in KINDS for seed in range(SEEDS[kind])])
+@pytest.mark.parametrize(("kind", "seed"), PLANTED)
 def test_planted_maxima_are_all_found(kind: str, seed: int) -> None:
     case = planted(kind, seed)
     identification = identify(case.reports)

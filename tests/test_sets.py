@@ -238,7 +238,12 @@ COVERED: dict[str, tuple[list[hb.Mechanism], int]] = {
 }
 
 
-@pytest.mark.parametrize("name", COVERED)
+SLOWLY_COVERED = ("a mixture", "two reports each")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOWLY_COVERED else name for name in COVERED]
+)
 def test_sets_are_covered(name: str) -> None:
     assert held(*COVERED[name]) >= LEAST
 

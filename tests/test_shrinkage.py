@@ -172,7 +172,10 @@ def test_a_word_that_all_say_is_found_among_a_thousand() -> None:
     assert np.mean(errors) < 0.05  # the maximum of the likelihood gives it about a half
 
 
-@pytest.mark.parametrize(("values", "epsilon", "users"), [(5, 1.0, 2_000), (32, 1.0, 1_000), (100, 4.0, 300)])
+@pytest.mark.parametrize(
+    ("values", "epsilon", "users"),
+    [(5, 1.0, 2_000), (32, 1.0, 1_000), pytest.param(100, 4.0, 300, marks=pytest.mark.slow)],
+)
 def test_equal_shares_are_refuted_in_one_study_of_twenty_at_most(values: int, epsilon: float, users: int) -> None:
     mechanism, rng = hb.RandomizedResponse(hb.Categories(list(range(values))), epsilon), np.random.default_rng(5)
     gains = []

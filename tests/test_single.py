@@ -119,7 +119,13 @@ SIMULATED: list[tuple[str, hb.Mechanism, list[int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "mechanism", "counts"), SIMULATED, ids=[case[0] for case in SIMULATED])
+@pytest.mark.parametrize(
+    ("name", "mechanism", "counts"),
+    [
+        pytest.param(*case, id=case[0], marks=[pytest.mark.slow] if place % 2 else [])
+        for place, case in enumerate(SIMULATED)
+    ],
+)
 def test_simulated_errors_stay_below_the_bound(name: str, mechanism: hb.Mechanism, counts: list[int]) -> None:
     size = len(mechanism.domain)
     for count in counts:

@@ -140,7 +140,10 @@ def test_values_without_effect_leave_the_others_determined() -> None:
     assert errors.numbers[5] == 0.0  # the sum of all shares is known
 
 
-@pytest.mark.parametrize("kind", ["unary", "hashed", "several outputs", "several mechanisms", "sums of bits"])
+SLOWLY_SCATTERED = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("several outputs", "hashed")]
+
+
+@pytest.mark.parametrize("kind", ["unary", "several mechanisms", "sums of bits", *SLOWLY_SCATTERED])
 def test_estimates_scatter_as_the_standard_errors_say(kind: str) -> None:
     rng, runs, users = np.random.default_rng(31), 100, 1_500
     domain = hb.Integers(0, 3 if kind != "unary" else 10)  # 11 bits are too many to list

@@ -129,6 +129,7 @@ def test_everything_imports_and_runs_without_what_only_unix_has(folder: Path) ->
     assert set(told["left"]) == before | new  # no lock, no part
 
 
+@pytest.mark.slow
 def test_a_system_without_locks_is_told(folder: Path) -> None:
     """Where nothing keeps two runs apart, hubbub neither writes a tally nor puts rows aside."""
     code = """
