@@ -421,3 +421,10 @@ def test_the_answer_is_about_as_close_as_the_best_iterate_of_em(name: str) -> No
     check_estimate(estimate, reports)
     assert tv(estimate.probabilities, truth) <= 1.5 * best
     assert tv(estimate.probabilities, truth) < 0.7 * tv(hb.estimate(reports, "mle").probabilities, truth)
+
+
+def test_a_few_users_on_a_large_map_give_an_estimate_without_a_warning() -> None:
+    response = hb.RandomizedResponse(hb.Grid(24, 20), 3.0)
+    found = hb.estimate(hb.Reports.from_counts(response, {5: 9}))  # warnings are errors here
+    assert found.probabilities.sum() == pytest.approx(1.0)
+    assert found.probabilities.argmax() == 5

@@ -16,6 +16,7 @@ from hubbub.core.arrays import Floats, Positions
 
 FREE_VARIANCE = 1e6  # of a direction that costs nothing, relative to the others: as good as infinite
 RELATIVE_RIDGE = 1e-8  # of the diagonal: u is free up to a constant
+LEAST_WEIGHT = 1e-14  # of a value in a fit, relative to the largest: values without any would leave it undetermined
 
 
 class Penalty(ABC):
@@ -100,7 +101,7 @@ class Quadratic(Penalty):
         from scipy.linalg import solve
 
         matrix = self.curvature(u)
-        matrix[np.diag_indices_from(matrix)] += weights
+        matrix[np.diag_indices_from(matrix)] += weights + LEAST_WEIGHT * matrix.diagonal().max()
         return np.asarray(solve(matrix, (weights * u).T, assume_a="pos", overwrite_a=True).T)
 
 
