@@ -68,8 +68,18 @@ def test_as_of_leaves_later_rows_out(text: str, known: int) -> None:
         "first": "2026-11-01",
         "last": last,
         "as_of": text,
+        "rows_left_out": len(DAYS) - known,
         "sources": [{"name": "reports.csv", "changed": "2026-11-12 06:07 UTC"}],
     }
+
+
+def test_files_that_are_later_as_a_whole_are_left_out() -> None:
+    Path("days").mkdir()
+    for day in ("2026-11-01", "2026-11-02"):
+        Path(f"days/{day}.csv").write_text(f"time,output\n{day},1\n{day},2\n")
+    done = run("estimate", "study.toml", "days", "--as-of", "2026-11-01", "--quick")
+    assert "as of: 2026-11-01: what was known then; 2 later rows left out" in done.stdout
+    assert "2 rows" in run("estimate", "study.toml", "days/2026-11-02.csv", "--as-of", "2026-11-01", code=1).stderr
 
 
 def test_rows_without_a_time_are_rejected() -> None:
@@ -110,6 +120,8 @@ def test_a_tally_with_a_watermark_knows_its_period() -> None:
         "value": "2026-11-04T23:00:00",
         "first": "2026-11-01T00:00:00",
         "late": 0,
+        "rows_added": 8,
+        "rows_left_out": 12,
     }
     document = json.loads(run(*words, "--json").stdout)
     assert document["users"] == len(DAYS)
