@@ -152,6 +152,26 @@ def test_days_are_a_period() -> None:
     assert (document["dates"]["first"], document["dates"]["last"]) == ("2026-11-01", "2026-11-10")
 
 
+def test_a_tally_by_day_knows_what_was_known() -> None:
+    run("collect", "study.toml", "reports.csv", "--by", "day", "-o", "t.tally.parquet")
+    run("collect", "study.toml", "reports.csv", "-o", "plain.tally.parquet")
+    then = ["--as-of", "2026-11-03", "--quick", "--json", "--method", "mle"]
+    tally = json.loads(run("estimate", "t.tally.parquet", *then).stdout)
+    rows = json.loads(run("estimate", "study.toml", "reports.csv", *then).stdout)
+    assert (tally["users"], tally["estimate"]) == (rows["users"], rows["estimate"])
+    dates = tally["dates"]
+    assert (dates["first"], dates["last"], dates["rows_left_out"]) == ("2026-11-01", "2026-11-03", 14)
+    weeks = json.loads(run("estimate", "t.tally.parquet", "--by", "week", *then).stdout)
+    assert [week["users"] for week in weeks["groups"]] == [2, 4]  # 2026-11-01 is a Sunday
+    for path, moment, words in (
+        ("plain.tally.parquet", "2026-11-03", "--by day"),
+        ("t.tally.parquet", "2026-11-03T12:00", "the date alone"),
+        ("t.tally.parquet", "soon", "year, month and day"),
+    ):
+        assert words in run("estimate", path, "--as-of", moment, code=2).stderr
+    assert "days after 2026-10-31" in run("check", "t.tally.parquet", "--as-of", "2026-10-31", code=1).stderr
+
+
 def test_as_of_needs_times() -> None:
     Path("plain.csv").write_text("output\n1\n")
     assert "time" in run("estimate", "study.toml", "plain.csv", "--as-of", "2026-11-03", code=1).stderr

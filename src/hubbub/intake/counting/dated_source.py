@@ -24,6 +24,7 @@ class AsOf:
 
     text: str
     last: int  # the last microsecond since 1970
+    is_date: bool = False  # the end of a day is meant
 
     @classmethod
     def of(cls, text: object) -> AsOf | None:
@@ -45,7 +46,7 @@ class AsOf:
                 remedy="write year, month and day; leave the offset out: times are compared as they are written",
             )
         key = int(moment.astype(np.int64))
-        return cls(match[0], key if match[2] else key + int(DAY) - 1)
+        return cls(match[0], key) if match[2] else cls(match[1], key + int(DAY) - 1, is_date=True)
 
 
 def time_text(microseconds: int) -> str:
