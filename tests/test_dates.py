@@ -68,8 +68,18 @@ def test_as_of_leaves_later_rows_out(text: str, known: int) -> None:
         "first": "2026-11-01",
         "last": last,
         "as_of": text,
+        "rows_left_out": len(DAYS) - known,
         "sources": [{"name": "reports.csv", "changed": "2026-11-12 06:07 UTC"}],
     }
+
+
+def test_files_that_are_later_as_a_whole_are_left_out() -> None:
+    Path("days").mkdir()
+    for day in ("2026-11-01", "2026-11-02"):
+        Path(f"days/{day}.csv").write_text(f"time,output\n{day},1\n{day},2\n")
+    done = run("estimate", "study.toml", "days", "--as-of", "2026-11-01", "--quick")
+    assert "as of: 2026-11-01: what was known then; 2 later rows left out" in done.stdout
+    assert "2 rows" in run("estimate", "study.toml", "days/2026-11-02.csv", "--as-of", "2026-11-01", code=1).stderr
 
 
 def test_rows_without_a_time_are_rejected() -> None:
@@ -110,6 +120,8 @@ def test_a_tally_with_a_watermark_knows_its_period() -> None:
         "value": "2026-11-04T23:00:00",
         "first": "2026-11-01T00:00:00",
         "late": 0,
+        "rows_added": 8,
+        "rows_left_out": 12,
     }
     document = json.loads(run(*words, "--json").stdout)
     assert document["users"] == len(DAYS)
@@ -138,6 +150,26 @@ def test_days_are_a_period() -> None:
     run("collect", "study.toml", "reports.csv", "--by", "day", "-o", "t.tally.parquet")
     document = json.loads(run("estimate", "t.tally.parquet", "--quick", "--json").stdout)
     assert (document["dates"]["first"], document["dates"]["last"]) == ("2026-11-01", "2026-11-10")
+
+
+def test_a_tally_by_day_knows_what_was_known() -> None:
+    run("collect", "study.toml", "reports.csv", "--by", "day", "-o", "t.tally.parquet")
+    run("collect", "study.toml", "reports.csv", "-o", "plain.tally.parquet")
+    then = ["--as-of", "2026-11-03", "--quick", "--json", "--method", "mle"]
+    tally = json.loads(run("estimate", "t.tally.parquet", *then).stdout)
+    rows = json.loads(run("estimate", "study.toml", "reports.csv", *then).stdout)
+    assert (tally["users"], tally["estimate"]) == (rows["users"], rows["estimate"])
+    dates = tally["dates"]
+    assert (dates["first"], dates["last"], dates["rows_left_out"]) == ("2026-11-01", "2026-11-03", 14)
+    weeks = json.loads(run("estimate", "t.tally.parquet", "--by", "week", *then).stdout)
+    assert [week["users"] for week in weeks["groups"]] == [2, 4]  # 2026-11-01 is a Sunday
+    for path, moment, words in (
+        ("plain.tally.parquet", "2026-11-03", "--by day"),
+        ("t.tally.parquet", "2026-11-03T12:00", "the date alone"),
+        ("t.tally.parquet", "soon", "year, month and day"),
+    ):
+        assert words in run("estimate", path, "--as-of", moment, code=2).stderr
+    assert "days after 2026-10-31" in run("check", "t.tally.parquet", "--as-of", "2026-10-31", code=1).stderr
 
 
 def test_as_of_needs_times() -> None:

@@ -57,6 +57,25 @@ def test_a_sheet_is_read_as_the_same_table_in_memory(tmp_path: Path) -> None:
     assert hb.read_reports(Path(f"{path}#Data"), study) == hb.read_reports(table, study)
 
 
+def test_times_of_a_column_are_written_alike(tmp_path: Path) -> None:
+    first = datetime.datetime(2026, 11, 16, 22)
+    times = [first + datetime.timedelta(hours=hour) for hour in range(5)]  # midnight is stored as a date
+    rows = [(time, time.date(), number) for number, time in enumerate(times)]
+    path = workbook(tmp_path / "r.xlsx", [("sent", "day", "output"), *rows])
+    (read,) = ExcelSource(path).rows(["sent", "day"])
+    assert read.columns["sent"].to_pylist() == [time.isoformat() for time in times]
+    assert read.columns["day"].to_pylist() == [time.date().isoformat() for time in times]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hb.HubbubWarning)
+        for more in (0, 2):  # so that a sheet can grow
+            workbook(path, [("sent", "day", "output"), *rows, *[(times[-1], times[-1].date(), 7)] * more])
+            tally = hb.collect(STUDY, path, tmp_path / "t.tally.parquet", watermark="sent")
+            assert tally.users == 5 + more
+    workbook(path, [("sent",), (first,), (first + datetime.timedelta(seconds=0.25),)])
+    (read,) = ExcelSource(path).rows(["sent"])
+    assert read.columns["sent"].to_pylist() == ["2026-11-16T22:00:00.000000", "2026-11-16T22:00:00.250000"]
+
+
 def test_dates_are_dates_and_truth_values_are_what_the_program_shows(tmp_path: Path) -> None:
     answers = hb.Categories(["TRUE", "FALSE"])
     study = hb.Study(answers, {"m": hb.RandomizedResponse(answers, 1.0)})
@@ -65,7 +84,7 @@ def test_dates_are_dates_and_truth_values_are_what_the_program_shows(tmp_path: P
     source = ExcelSource(path)
     (batch,) = source.rows(["output", "time"])
     assert batch.columns["output"].to_pylist() == ["TRUE", "FALSE", "TRUE"]
-    assert batch.columns["time"].to_pylist() == ["2026-11-17", "2026-11-17T08:30:00", "2026-11-18"]
+    assert batch.columns["time"].to_pylist() == ["2026-11-17T00:00:00", "2026-11-17T08:30:00", "2026-11-18"]
     groups = finish(read_groups(plan_reading(path, study, by=("day",))))
     assert {group: reports.users for group, (reports, _) in groups.items()} == {("2026-11-17",): 2, ("2026-11-18",): 1}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import dataclasses
 import datetime
 import importlib
 import json
@@ -30,7 +31,8 @@ import crashing
 import hubbub as hb
 from hubbub.core.errors import HubbubError
 from hubbub.intake import api
-from hubbub.intake.counting import continued_source, row_digests
+from hubbub.intake.counting import continued_source, dated_source, partial_source, row_digests
+from hubbub.intake.sources import base
 from hubbub.intake.tallies.document_shapes import DamageError
 from hubbub.intake.tallies.watermark_documents import read_watermark, watermark_document
 from servers import Server
@@ -405,6 +407,81 @@ def test_settings_that_mean_nothing() -> None:
         assert refused("", partial(collected, source.source, **options)).where == where
     assert refused("", lambda: collected(frame)).where == "collect(watermark=)"
     assert not Path("t.tally.parquet").exists()
+
+
+def test_the_study_may_name_the_watermark() -> None:
+    study = dataclasses.replace(STUDY, columns={"watermark": "sent", "time": "sent"})
+    source = Sqlite("integer")
+    source.insert([(1, 1), (2, 2)])
+    for rows, users in (([], 2), ([(3, 3)], 3)):
+        source.insert(rows)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", hb.HubbubWarning)  # nothing is said of a column that is not used
+            assert hb.collect(study, source.source, "t.tally.parquet").users == users
+            assert hb.read_reports(source.source, study).users == users
+    frame = pa.table({"output": [1]})
+    assert hb.collect(study, frame, "frame.tally.parquet", watermark=False).users == 1
+    Path("plain.csv").write_text("output\n1\n")
+    assert "[columns]" in refused("no-column", lambda: hb.collect(study, "plain.csv", "p.tally.parquet")).remedy
+
+
+def test_what_is_left_for_a_later_run_is_told() -> None:
+    Path("days").mkdir()
+    for name, rows in (("1", [(1, 1), (2, 2)]), ("2", [(8, 3), (9, 1)]), ("3", [(20, 1)])):
+        lines = [f"{step},{output}" for step, output in rows]
+        Path(f"days/{name}.csv").write_text("\n".join(["sent,output", *lines]) + "\n")
+    with pytest.warns(hb.HubbubWarning, match=r"3\.csv: 1 row, all left for a later run"):
+        tally = hb.collect(STUDY, "days", "t.tally.parquet", watermark="sent", lag=1)
+    assert [(source.added, source.left_out) for source in tally.sources] == [(1, 1), (1, 1)]
+    tally = collected("days")
+    assert tally.users == 5
+    assert sorted((source.added, source.left_out) for source in tally.sources) == [(1, 0), (1, 0), (1, 0)]
+    table = Sqlite("integer")
+    table.insert([(step, 1) for step in range(10)])
+    tally = collected(table.source, "table", lag=3)
+    assert [(source.added, source.left_out) for source in tally.sources] == [(7, 3)]
+    assert "10 rows" in refused("", lambda: collected(table.source, "none", lag=100)).got
+
+
+def test_a_changed_row_that_is_counted_as_late_is_told() -> None:
+    source = Sqlite("integer")
+    source.insert([(step, 1) for step in range(10)])
+    options: dict[str, Any] = {"watermark": "sent", "late_window": 5, "late": "count"}
+    collected(source.source, **options)
+    with contextlib.closing(sqlite3.connect("reports.db", isolation_level=None)) as database:
+        database.execute("UPDATE reports SET output = 2 WHERE sent = 7")
+        database.execute("DELETE FROM reports WHERE sent = 6")
+        database.execute("INSERT INTO reports VALUES (8, 3)")
+    tally = collected(source.source, **options)
+    assert tally.users == 12
+    notes = "\n".join(tally.summary.notes)
+    assert "1 row was counted in whose place" in notes
+    assert "2 rows that were counted before are no longer there" in notes
+
+
+def test_rows_without_any_mark_do_not_hide_the_source() -> None:
+    Path("reports.csv").write_text("sent,output\n,1\n")
+    refused("not-a-mark", lambda: collected("reports.csv", allow_rejects=1))
+    Path("reports.csv").write_text("sent,output\n,1\n1,1\n")
+    assert collected("reports.csv", allow_rejects=1).users == 1
+
+
+def test_as_of_cannot_go_back() -> None:
+    source = Csv("text")
+    source.insert([(step, 1) for step in range(5)])
+    collected(source.source, as_of="2026-11-17T08:33")
+    assert refused("", lambda: collected(source.source, as_of="2026-11-17T08:32")).where == "--as-of"
+    assert collected(source.source, as_of="2026-11-17T08:33").users == 4
+
+
+@pytest.mark.parametrize("kind", [continued_source.ContinuedSource, dated_source.DatedSource])
+def test_a_source_with_rows_left_out_is_the_source_in_all_else(kind: type[partial_source.PartialSource]) -> None:
+    own = {"rows", "digest", "snapshot"}  # of the rows that are left
+    names = {name for name in vars(base.Source) if not name.startswith("_")} - own
+    assert names - {"is_addressed", "is_typed", "done", "columns", "column_remedy", "unit"} <= set(
+        vars(partial_source.PartialSource)
+    )
+    assert not (set(vars(kind)) & names)
 
 
 # -- users, groups, other sources --------------------------------------------------------------------------------

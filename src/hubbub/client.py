@@ -67,7 +67,7 @@ MAX_STUDY_BYTES = 1 << 25
 MAX_TABLES_BYTES = 1 << 32
 EPSILON_LIMITS = ("max_epsilon_per_user", "max_epsilon_per_unit")  # entries of a study
 STUDY_COLUMNS = (  # entries of a study's table [columns]: what the columns of its reports are called
-    *("output", "user", "mechanism", "weight", "stratum", "cluster", "group", "time"),
+    *("output", "user", "mechanism", "weight", "stratum", "cluster", "group", "time", "watermark"),
     *("lat", "lon", "x", "y"),
 )
 

@@ -15,10 +15,13 @@ from hubbub.cli.progress_bar import follow
 from hubbub.core.text import plural
 from hubbub.exporting.json_documents import tally_document
 from hubbub.intake import Tally, collect, read_study
+from hubbub.intake.counting.watermark import Watermark
 from hubbub.intake.group_names import group_titles
 from hubbub.intake.read_plan import refuse_overwriting
+from hubbub.intake.tallies.tally_summary import CountedSource
 
 MAX_NAMED_GROUPS = 12
+MAX_NAME_LETTERS = 300  # of a source: an address, whose end names the table
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,16 @@ def show_tally(tally: Tally, as_json: bool) -> None:
         out().print(f"{groups}: {'; '.join([*shown[:MAX_NAMED_GROUPS], *hidden])}", soft_wrap=True)
     for source in summary.sources:
         if source.mark is not None:
-            reached = f"{printable(source.mark.column)} = {source.mark.value}"
-            out().print(f"{printable(source.name)}: counted up to {reached}", soft_wrap=True)
+            out().print(_progress_of(source, source.mark), soft_wrap=True)
     print_summary(summary)
+
+
+def _progress_of(source: CountedSource, mark: Watermark) -> str:
+    """Return how far a growing source was counted, and what this run added."""
+    text = f"{printable(source.name, MAX_NAME_LETTERS)}: "
+    if source.added is not None:
+        text += f"{plural(source.added, 'new row')}, "
+    text += f"counted up to {printable(mark.column)} = {mark.value}"
+    if source.left_out:
+        text += f"; {plural(source.left_out, 'row')} beyond, left for a later run"
+    return text

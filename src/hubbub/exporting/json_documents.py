@@ -78,7 +78,14 @@ def regions_document(shares: RegionShares | None) -> dict[str, Any]:
 def dates_document(dates: ReportDates) -> dict[str, Any]:
     """Return the period that reports cover, as of when they were known, and when their files last changed."""
     changed = [{"name": name, "changed": when} for name, when in dates.changed]
-    return {"first": dates.first, "last": dates.last, "as_of": dates.as_of, "sources": changed}
+    left_out = None if dates.as_of is None else dates.left_out
+    return {
+        "first": dates.first,
+        "last": dates.last,
+        "as_of": dates.as_of,
+        "rows_left_out": left_out,
+        "sources": changed,
+    }
 
 
 def groups_document(by: Sequence[str], documents: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -263,7 +270,14 @@ def _source_document(source: CountedSource) -> dict[str, Any]:
     mark = source.mark
     reached = None
     if mark is not None:
-        reached = {"column": mark.column, "value": mark.value, "first": mark.type.text(mark.first), "late": mark.late}
+        reached = {
+            "column": mark.column,
+            "value": mark.value,
+            "first": mark.type.text(mark.first),
+            "late": mark.late,
+            "rows_added": source.added,
+            "rows_left_out": source.left_out,
+        }
     return {"name": source.name, "sha256": source.digest, "rows": source.rows, "watermark": reached}
 
 

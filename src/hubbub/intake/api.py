@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from hubbub.cluster import ClusterReports
 from hubbub.core.errors import SettingError, warn_caller
@@ -218,7 +218,7 @@ def collect(
     x_column: str | None = None,
     y_column: str | None = None,
     equal_files: str | None = None,
-    watermark: str | None = None,
+    watermark: str | Literal[False] | None = None,
     late: str = "tell",
     late_window: str | int | None = None,
     lag: str | int | None = None,
@@ -258,7 +258,8 @@ def collect(
         The column of times, if it is not ``time``.
     watermark
         A column that grows with its source: an id, or the time at which the row was written. The tally remembers how
-        far each source was counted, and the next run reads the rows beyond alone.
+        far each source was counted, and the next run reads the rows beyond alone. None is the column that the study's
+        `columns` names, if any; False asks for none.
     late
         What is done about rows that arrive behind the watermark: ``"tell"`` warns of them, ``"count"`` counts those in
         the window, ``"ignore"`` does not look for them.
@@ -281,7 +282,8 @@ def collect(
     """
     study, source = study_and_source(study, source, "collect(study, source, path)")
     divided_by = check_by(study_groups(study) if by is None else by, "collect(by=)")
-    growing = check_watermark(watermark, late, late_window, lag, AsOf.of(as_of))
+    column = study.columns.get("watermark") if watermark is None else watermark
+    growing = check_watermark(column, late, late_window, lag, AsOf.of(as_of))
     if cluster is not None:
         _refuse_on_cluster(users_key, divided_by, growing)
     check_writable(study)

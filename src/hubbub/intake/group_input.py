@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
 from hubbub.core.errors import SettingError
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.redaction import redact
-from hubbub.intake.counting.counted_reports import spent_by
-from hubbub.intake.group_names import Group, check_by, group_titles, study_groups
+from hubbub.intake.group_names import check_by, group_titles, study_groups
 from hubbub.intake.in_memory_reading import read_groups
 from hubbub.intake.joined_input import join_small
 from hubbub.intake.read_plan import ReadOptions, plan_reading
-from hubbub.intake.reading_notes import limit_notes
-from hubbub.intake.report_dates import ReportDates, changes_of
 from hubbub.intake.study_files import read_study
 from hubbub.intake.study_input import StudyInput, is_tally, read_input, refuse_options
-from hubbub.intake.tallies.double_counting import rejected_in_groups
-from hubbub.intake.tallies.tally import ENDING, Tally, read_tally
-from hubbub.intake.tallies.tally_reading import grouped_reports, sections_by
+from hubbub.intake.tallies.tally import ENDING, read_tally
+from hubbub.intake.tally_input import tally_groups
 
 STUDY_ENDING = ".toml"
 
@@ -42,27 +37,13 @@ def read_input_groups(
     if is_tally(path, sources):
         refuse_options(options)
         yield Progress(0, 0, f"reading {path}")
-        groups = _tally_groups(read_tally(path), by)
+        tally = read_tally(path)
+        tally.check_divided(by, "--by")
+        counted = tally_groups(tally, by, options.get("as_of"))
     else:
-        read = yield from read_groups(plan_reading(list(sources), read_study(path), by=by, **options))
-        groups = {group: StudyInput(*counted) for group, counted in read.items()}
-    titles = group_titles(groups)
-    return join_small({titles[group]: study_input for group, study_input in groups.items()}, min_group)
-
-
-def _tally_groups(tally: Tally, by: tuple[str, ...]) -> dict[Group, StudyInput]:
-    summary = replace(tally.summary, dates=ReportDates(changed=changes_of([tally.path])))
-    tally.check_divided(by, "--by")
-    rejected = summary.rejected_by_group()
-    reports, notes = grouped_reports(tally, by), tuple(limit_notes(tally.study, users=summary.named))
-    groups = {}
-    for group, sections in sections_by(tally, by).items():
-        own = rejected_in_groups([{group: rejected[section.group]} for section in sections])[group]
-        rows = sum(section.outputs for section in sections) + sum(own.values())
-        spent = spent_by(tally.study, reports[group].blocks, {})
-        own_summary = replace(summary, users=reports[group].users, rows=rows, rejected=own, spent=spent, notes=notes)
-        groups[group] = StudyInput(reports[group], own_summary)
-    return groups
+        counted = yield from read_groups(plan_reading(list(sources), read_study(path), by=by, **options))
+    titles = group_titles(counted)
+    return join_small({titles[group]: StudyInput(*own) for group, own in counted.items()}, min_group)
 
 
 @stepwise
@@ -88,7 +69,9 @@ def read_compared(
     for name, (path, sources) in zip(names, parts, strict=True):
         is_tally = str(path).endswith(ENDING)
         groups[name] = yield from (
-            read_input.steps(path, []) if is_tally else read_input.steps(path, sources, **options)
+            read_input.steps(path, [], as_of=options.get("as_of"))
+            if is_tally
+            else read_input.steps(path, sources, **options)
         )
     return join_small(groups, min_group)
 

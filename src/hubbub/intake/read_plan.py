@@ -23,6 +23,7 @@ from hubbub.core.threads import read_ahead
 from hubbub.intake.counting.continued_source import ContinuedSource
 from hubbub.intake.counting.dated_source import AsOf, DatedSource, time_text
 from hubbub.intake.counting.external_sort import DEFAULT_MEMORY, check_memory
+from hubbub.intake.counting.partial_source import PartialSource
 from hubbub.intake.counting.place_check import PlaceCheck
 from hubbub.intake.counting.rejects import NO_REJECTS, Allowance, Rejects
 from hubbub.intake.counting.row_digests import RowDigester
@@ -85,6 +86,11 @@ class ReadPlan:
         """The names of the sources."""
         return [source.name for source in self.sources]
 
+    @property
+    def left_out(self) -> int:
+        """How many rows are left for another time. Ask after reading."""
+        return sum(source.left_out for source in self.sources if isinstance(source, PartialSource))
+
     @contextmanager
     def rejecting(self) -> Iterator[Rejects]:
         """Write rejected rows to the plan's file: it replaces an old one at the end, even if the run then stops."""
@@ -109,7 +115,7 @@ class ReadPlan:
         times = [time for source in dated for time in (source.first, source.last) if time is not None]
         first, last = (time_text(min(times)), time_text(max(times))) if times else (None, None)
         changed = changes_of(path for source in self.sources for path in source.files)
-        return ReportDates(first, last, None if self.as_of is None else self.as_of.text, changed)
+        return ReportDates(first, last, None if self.as_of is None else self.as_of.text, changed, self.left_out)
 
     def check_rejected(self, rejects: Rejects, rows: int) -> None:
         """Stop if more of the rows were rejected than allowed. Call it once the file of rejects is in place."""
@@ -158,7 +164,8 @@ def plan_reading(
     survey = with_roles(sources, wanted, [role for role in SURVEY_ROLES if role not in by], "weights-in-some")
     continued = {source_name(each) for each in sources} if grows is not None else set()
     earlier = [] if old is None else [counted.name for counted in old.sources if counted.name not in continued]
-    used = [[*names, *([] if grows is None else [grows])] for names in wanted]
+    named_marks = [name for name in (grows, study.columns.get("watermark")) if name is not None]
+    used = [[*names, *named_marks] for names in wanted]
     unused = [(each.name, unused_columns(each, names)) for each, names in zip(sources, used, strict=True)]
     notes = (
         *copies_notes(copies),
@@ -272,12 +279,17 @@ def read_rows(
             done = int(PROGRESS_STEPS * (place + source.done) / len(plan.sources))
             yield Progress(done, PROGRESS_STEPS, f"{source.name}: {total:,} rows")
         before, mark = (source.rows_before, source.mark) if isinstance(source, ContinuedSource) else (0, None)
-        if total + before == 0:
+        left_out = source.left_out if isinstance(source, PartialSource) else 0
+        if total + before + left_out == 0:
             raise nothing(source.name)
         places.finish()
         digest = source.digest() if digests else None
         source.check_unchanged()  # last: the digest must be of what was read
-        counted.append(CountedSource(source_name(source), digest, before + total, source.path_digest, mark))
+        if total + before:
+            name, path = source_name(source), source.path_digest
+            counted.append(CountedSource(name, digest, before + total, path, mark, total, left_out))
+    if not counted:
+        raise no_reports(plan.names[0], f"{plan.left_out:,} rows, all of which are left out by --as-of or --lag")
     return tuple(counted)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ class ReportDates:
     last: str | None = None
     as_of: str | None = None
     changed: Changes = ()
+    left_out: int = 0  # rows that were sent later than `as_of`
     made: str | None = None  # the date of a report that is to be filed
 
     @classmethod
@@ -45,7 +47,8 @@ class ReportDates:
         if self.first is not None and self.last is not None:
             lines.append(("period", self.first if self.first == self.last else f"{self.first} to {self.last}"))
         if self.as_of is not None:
-            lines.append(("as of", f"{self.as_of}: what was known then"))
+            later = f"; {plural(self.left_out, 'later row')} left out" if self.left_out else ""
+            lines.append(("as of", f"{self.as_of}: what was known then{later}"))
         if self.changed:
             shown = [f"{name}, last changed {when}" for name, when in self.changed[:MAX_SHOWN_SOURCES]]
             hidden = len(self.changed) - len(shown)
@@ -89,8 +92,17 @@ def period_of_marks(marks: Sequence[Watermark | None]) -> tuple[str | None, str 
     if not times or len(times) != len(marks):
         return None, None
     firsts, lasts = [mark.type.text(mark.first) for mark in times], [mark.value for mark in times]
-    return min(map(_sortable, firsts)), max(map(_sortable, lasts))
+    return _short(min(map(_sortable, firsts))), _short(max(map(_sortable, lasts)))
 
 
 def _sortable(text: str) -> str:
     return text.replace(" ", "T", 1)
+
+
+def _short(text: str) -> str:
+    """Return a time without zeros that nobody wrote: whole seconds without their fractions.
+
+    >>> _short("2026-11-17T08:30:00.000000Z"), _short("2026-11-17T08:30:00.250000"), _short("2026-11-17")
+    ('2026-11-17T08:30:00Z', '2026-11-17T08:30:00.250000', '2026-11-17')
+    """
+    return re.sub(r"\.0+(?=Z?$)", "", text)

@@ -83,8 +83,8 @@ class Study(Portable):
         Limits on what a user spends in total, plain and per unit of distance; spending more gives a warning.
     columns
         What the columns of reports are called, by what they hold: ``output``, ``user``, ``mechanism``, ``weight``,
-        ``stratum``, ``cluster``, ``group``, ``time``; ``lat`` and ``lon``, or ``x`` and ``y``. No part of the
-        fingerprint: it does not change what reports mean.
+        ``stratum``, ``cluster``, ``group``, ``time``, ``watermark``; ``lat`` and ``lon``, or ``x`` and ``y``. No
+        part of the fingerprint: it does not change what reports mean.
     """
 
     domain: Domain
@@ -236,7 +236,8 @@ def _columns(columns: object, domain: Domain, where: str) -> Mapping[str, str]:
                 expected=f'{role} = "the name of a column"',
                 remedy=f"leave it out if the column is called {role}",
             )
-        other = holds.setdefault(name, role) if role != "group" else role  # a stratum may be the group, too
+        # A stratum may be the group, too, and the time the watermark.
+        other = role if role in ("group", "watermark") else holds.setdefault(name, role)
         if other != role:
             raise StudyError(
                 "one column cannot have two meanings",

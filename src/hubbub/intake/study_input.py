@@ -12,6 +12,7 @@ from hubbub.core.errors import SettingError
 from hubbub.core.progress import Progress, stepwise
 from hubbub.intake.cluster_reading import scatter, scatter_tally
 from hubbub.intake.counting.external_sort import DEFAULT_MEMORY
+from hubbub.intake.group_names import EVERYBODY
 from hubbub.intake.in_memory_reading import read
 from hubbub.intake.read_plan import ReadOptions, plan_reading, refuse_survey
 from hubbub.intake.reading_notes import limit_notes
@@ -21,6 +22,7 @@ from hubbub.intake.study_files import read_study
 from hubbub.intake.tallies.double_counting import other_survey
 from hubbub.intake.tallies.tally import ENDING, read_tally
 from hubbub.intake.tallies.tally_summary import Summary
+from hubbub.intake.tally_input import tally_groups
 from hubbub.reports import Reports
 
 if TYPE_CHECKING:
@@ -42,8 +44,12 @@ def read_input(
     reports: Reports | ClusterReports
     if is_tally(path, sources):
         refuse_options(options)
-        tally = read_tally(path)
+        tally, as_of = read_tally(path), options.get("as_of")
         yield Progress(0, 0, f"reading {path}")
+        if as_of is not None:
+            if cluster is not None:
+                raise _not_on_a_cluster()
+            return StudyInput(*tally_groups(tally, (), as_of)[EVERYBODY])
         notes = tuple(limit_notes(tally.study, users=tally.summary.named))
         summary = replace(tally.summary, notes=notes, dates=ReportDates(changed=changes_of([path])))
         if cluster is None:
@@ -57,15 +63,19 @@ def read_input(
             return StudyInput(*(yield from read(plan)))
         refuse_survey(plan, "survey weights are not read on a cluster", "leave --cluster out")
         if plan.as_of is not None:
-            raise SettingError(
-                "rows are left out by their time on one machine only",
-                where="--as-of with --cluster",
-                got="both",
-                expected="one of them",
-                remedy="leave --cluster out, or select the rows with a query",
-            )
+            raise _not_on_a_cluster()
         reports, summary, few = yield from scatter(plan, cluster)
     return StudyInput(reports.merged() if few else reports, summary)
+
+
+def _not_on_a_cluster() -> SettingError:
+    return SettingError(
+        "rows are left out by their time on one machine only",
+        where="--as-of with --cluster",
+        got="both",
+        expected="one of them",
+        remedy="leave --cluster out, or select the rows with a query",
+    )
 
 
 def is_tally(path: Path, sources: Sequence[str]) -> bool:
@@ -99,7 +109,6 @@ def refuse_options(options: ReadOptions) -> None:
         "--rejects": options.get("rejects") is not None,
         **{f"--{role}-column": columns.is_chosen(role) for role in (*REPORT_ROLES, *COORDINATES)},
         "--equal-files": options.get("equal_files") is not None,
-        "--as-of": options.get("as_of") is not None,
     }
     for name, was_given in is_set.items():
         if was_given:

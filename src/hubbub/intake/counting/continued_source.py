@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.arrays import Positions
-from hubbub.core.errors import IntakeError
+from hubbub.core.errors import IntakeError, SettingError
+from hubbub.core.text import plural
+from hubbub.intake.counting.dated_source import AsOf
+from hubbub.intake.counting.partial_source import PartialSource
 from hubbub.intake.counting.row_digests import MAX_REMEMBERED_ROWS, RowDigest, RowDigester, keys_of
 from hubbub.intake.counting.watermark import Watermark, WatermarkSettings, columns_read, late_notes
 from hubbub.intake.reject_causes import Fault, refusal, row_fault
@@ -18,7 +20,7 @@ from hubbub.intake.sources.base import Rows, Snapshot, Source, check_counted
 from hubbub.intake.sources.mark_types import MarkBounds, MarkType, is_before, other_type
 
 
-class ContinuedSource(Source):
+class ContinuedSource(PartialSource):
     """The rows of a source that are new since the last run, by its watermark.
 
     Read it once; then `mark` is the new watermark, and `mark_notes` say which rows came late or are gone.
@@ -32,57 +34,11 @@ class ContinuedSource(Source):
         digester: RowDigester,
         rows_before: int = 0,
     ) -> None:
+        super().__init__(inner)
+        self._settings, self._old, self._digester = settings, old, digester
         self.rows_before = rows_before  # that were read of it in earlier runs
-        self.inner, self._settings, self._old, self._digester = inner, settings, old, digester
-        self.name, self.unit, self.columns = inner.name, inner.unit, inner.columns
-        self.is_addressed, self.is_typed = inner.is_addressed, inner.is_typed
-        self.column_remedy = inner.column_remedy
         self.mark: Watermark | None = None
         self.mark_notes: list[str] = []
-
-    # -- as the source itself ------------------------------------------------------------------------
-
-    def header(self) -> list[str]:
-        """Return the names of the columns."""
-        return self.inner.header()
-
-    @property
-    def expected_column(self) -> str:
-        """What is expected where a column is missing."""
-        return self.inner.expected_column
-
-    def digest(self) -> str | None:
-        """Return the SHA-256 of the whole content."""
-        return self.inner.digest()
-
-    @property
-    def path_digest(self) -> str | None:
-        """A digest of a file's path."""
-        return self.inner.path_digest
-
-    def stamp(self) -> Mapping[str, str] | None:
-        """Return the source's stamp."""
-        return self.inner.stamp()
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The files that hold the rows."""
-        return self.inner.files
-
-    @property
-    def identity(self) -> object:
-        """That of the source."""
-        return self.inner.identity
-
-    def where(self, place: int) -> str:
-        """Return a place as the source shows it."""
-        return self.inner.where(place)
-
-    def check_unchanged(self) -> None:
-        """Refuse a file that was written to since it was opened."""
-        self.inner.check_unchanged()
-
-    # -- what is new ---------------------------------------------------------------------------------
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield the rows that were not counted before."""
@@ -107,6 +63,9 @@ class ContinuedSource(Source):
                 if new.counted:
                     yield new
             self.mark, self.mark_notes = state.finish()
+            self.left_out = snapshot.beyond + state.left
+        if self.mark is None and self.left_out:
+            self.mark_notes = [f"{self.name}: {plural(self.left_out, 'row')}, all left for a later run"]
 
 
 class _RunState:
@@ -128,8 +87,10 @@ class _RunState:
         self._remembered = Counter[RowDigest]() if old is None else old.digests.copy()
         self._unmarked = self._unparsed = 0
         self._before = 0  # rows before the old window
-        self._up_to_mark = self._ties_counted = self._late_counted = 0
+        self._up_to_mark = 0
+        self.left = 0  # rows beyond the bounds that were read nevertheless
         self._late: list[int] = []  # keys of late rows that are not counted
+        self._counted = Counter[int]()  # keys of rows at or before the old mark that are counted now
         self._largest: int | None = None  # of all rows, counted or not
         self._key: int | None = None if old is None else old.key
         self._first: int | None = None if old is None else old.first
@@ -151,6 +112,7 @@ class _RunState:
         self._type.span(settings.late_window or 0, "--late-window")
         if settings.as_of is not None:
             last = self._type.key_of_time(settings.as_of.last, "--as-of")
+            self._check_not_later(settings.as_of, last)
             self._high = last if self._high is None else min(last, self._high)
         if self._high is not None and old is not None:
             self._high = max(self._high, old.key)
@@ -191,6 +153,17 @@ class _RunState:
             "were deleted, collect again when there are newer ones",
         )
 
+    def _check_not_later(self, as_of: AsOf, last: int) -> None:
+        """Refuse a time before the mark: the tally already holds later rows, which cannot be taken out."""
+        if self._old is not None and last < self._old.key:
+            raise SettingError(
+                "the tally holds later rows already",
+                where="--as-of",
+                got=as_of.text,
+                expected=f"{self._old.value}, up to which {self._source.name} was counted, or later",
+                remedy="collect into a new tally, or take a copy of this one from that time",
+            )
+
     def take(self, rows: Rows, keep: Sequence[str]) -> Rows:
         """Return those of some rows that are to be counted or rejected now."""
         import pyarrow as pa
@@ -222,6 +195,7 @@ class _RunState:
         """Return which rows are counted now, and remember them."""
         old = self._old
         wanted = ~missing if self._high is None else ~missing & (keys <= self._high)
+        self.left += int(np.count_nonzero(~missing & ~wanted))
         new = wanted.copy()
         if old is not None:
             before = wanted & is_before(keys, old.since, old.is_open)
@@ -231,8 +205,7 @@ class _RunState:
             unknown = inside[self._is_unknown(keys, rows, inside)]
             is_counted = (keys[unknown] == old.key) | (self._settings.late == "count")
             new[unknown[is_counted]] = True
-            self._ties_counted += int(np.count_nonzero(keys[unknown] == old.key))
-            self._late_counted += int(np.count_nonzero(keys[unknown[is_counted]] < old.key))
+            self._counted.update(keys[unknown[is_counted]].tolist())
             self._late += keys[unknown[~is_counted]].tolist()
         self._up_to_mark += int(np.count_nonzero(wanted))
         counted = keys[new]
@@ -311,27 +284,28 @@ class _RunState:
         """Return the new watermark, and what is to be said; nothing is remembered if no row was ever counted."""
         self._check_not_back()
         if self._type is None or self._key is None or self._first is None:
+            self._refuse_unmarked()
             return None, []
         old, skipped = self._old, self._snapshot.skipped
-        gone = sum(self._known.values())
-        if gone and self._settings.late != "count" and self._old is not None:
-            self._refuse_changed(self._old)
+        gone = Counter(keys_of(+self._known))  # rows of the old window, by their keys
+        replaced = (gone & self._counted).total()
+        if old is not None and gone[old.key] and self._counted[old.key] and self._settings.late != "count":
+            raise self._changed(old, gone[old.key], self._counted[old.key])
         since, is_open = self._window(self._key)
         if not self._settings.keeps_digests:
             self._remembered.clear()
         self._forget(since, is_open)
-        outside = [key for key in self._late if is_before(np.array([key]), since, is_open)[0]]
-        here = sum(self._remembered.values()) - sum(
-            not is_before(np.array([key]), since, is_open)[0] for key in keys_of(+self._known)
-        )
-        waiting = len(self._late) - len(outside)
-        before = None if skipped is None else skipped + self._up_to_mark - here - waiting
-        missed = len(outside)
+        outside = _count_before(self._late, since, is_open)
+        gone_here = gone.total() - _count_before(gone.elements(), since, is_open)
+        waiting = len(self._late) - outside
+        here = self._remembered.total() - gone_here + waiting
+        before = None if skipped is None else skipped + self._up_to_mark - here
+        missed, lost = outside, gone.total()
         if old is not None:
             missed += old.missed
             if skipped is not None and old.before is not None:
                 change = skipped + self._before - old.before
-                missed, gone = missed + max(0, change), gone + max(0, -change)
+                missed, lost = missed + max(0, change), lost + max(0, -change)
         mark = Watermark(
             self._settings.column,
             self._type,
@@ -350,20 +324,36 @@ class _RunState:
         )
         if old is None or self._settings.late == "ignore":
             return mark, []
-        return mark, late_notes(self._source.name, mark, old, self._late_counted, gone)
+        late = self._counted.total() - self._counted[old.key]
+        return mark, late_notes(self._source.name, mark, old, counted=late, gone=lost, replaced=replaced)
 
-    def _refuse_changed(self, old: Watermark) -> None:
-        """Refuse rows at the mark that are gone while others of the same value came: they may be the same, changed."""
-        gone = sum(count for (key, _), count in self._known.items() if key == old.key)
-        if gone and self._ties_counted:
+    def _refuse_unmarked(self) -> None:
+        """Refuse rejected rows of a source without a single mark: nothing would say next time that they were read."""
+        rejected = self._unmarked + self._unparsed
+        if rejected:
             raise self._refused(
-                "rows-changed",
-                "rows at the watermark changed since they were counted",
-                got=f"{gone:,} rows at {old.value} are gone, and {self._ties_counted:,} others came",
-                expected="a source to which rows are only added",
-                remedy="if rows were deleted and others added, pass --late count; if rows were changed, collect "
-                "everything again into a new tally",
+                "not-a-mark",
+                "no row that can be counted has an entry in the column of the watermark",
+                got=f"{plural(rejected, 'row')} without an entry, or that cannot be read",
+                expected="at least one row to begin with",
+                remedy="complete the column, name another one, or collect when there are such rows",
             )
+
+    def _changed(self, old: Watermark, gone: int, came: int) -> IntakeError:
+        """Return the error for rows at the mark that are gone while others came: they may be the same, changed."""
+        return self._refused(
+            "rows-changed",
+            "rows at the watermark changed since they were counted",
+            got=f"{plural(gone, 'row')} at {old.value} gone, and {plural(came, 'other row')} in their place",
+            expected="a source to which rows are only added",
+            remedy="if rows were deleted and others added, pass --late count; if rows were changed, collect "
+            "everything again into a new tally",
+        )
+
+
+def _count_before(keys: Iterable[int], low: int, is_open: bool) -> int:
+    """Return how many keys lie before a bound."""
+    return int(np.count_nonzero(is_before(np.fromiter(keys, dtype=np.int64), low, is_open)))
 
 
 def _no_mark(column: str) -> Fault:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from hubbub.core.arrays import Positions
 from hubbub.core.errors import SettingError, shorten
+from hubbub.intake.counting.partial_source import PartialSource
 from hubbub.intake.periods import written_times
 from hubbub.intake.sources.base import Rows, Source, check_counted
 
@@ -24,6 +24,7 @@ class AsOf:
 
     text: str
     last: int  # the last microsecond since 1970
+    is_date: bool = False  # the end of a day is meant
 
     @classmethod
     def of(cls, text: object) -> AsOf | None:
@@ -45,7 +46,7 @@ class AsOf:
                 remedy="write year, month and day; leave the offset out: times are compared as they are written",
             )
         key = int(moment.astype(np.int64))
-        return cls(match[0], key if match[2] else key + int(DAY) - 1)
+        return cls(match[0], key) if match[2] else cls(match[1], key + int(DAY) - 1, is_date=True)
 
 
 def time_text(microseconds: int) -> str:
@@ -58,46 +59,18 @@ def time_text(microseconds: int) -> str:
     return text.removesuffix(".000000").removesuffix("T00:00:00")
 
 
-class DatedSource(Source):
+class DatedSource(PartialSource):
     """The rows of a source whose time is not after a moment; after reading, `first` and `last` are their extremes."""
 
     def __init__(self, inner: Source, as_of: AsOf) -> None:
-        self.inner, self._as_of = inner, as_of
-        self.name, self.unit, self.columns = inner.name, inner.unit, inner.columns
-        self.is_addressed = inner.is_addressed
+        super().__init__(inner)
+        self._as_of = as_of
         self.first: int | None = None
         self.last: int | None = None
-        self.left_out = 0
-
-    def header(self) -> list[str]:
-        """Return the names of the columns."""
-        return self.inner.header()
 
     def digest(self) -> str | None:
         """Return nothing: some of the content may be left out."""
         return None
-
-    def stamp(self) -> Mapping[str, str] | None:
-        """Return the source's stamp."""
-        return self.inner.stamp()
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The files that hold the rows."""
-        return self.inner.files
-
-    @property
-    def identity(self) -> object:
-        """That of the source."""
-        return self.inner.identity
-
-    def where(self, place: int) -> str:
-        """Return a place as the source shows it."""
-        return self.inner.where(place)
-
-    def check_unchanged(self) -> None:
-        """Refuse a file that was written to since it was opened."""
-        self.inner.check_unchanged()
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield the rows that were known; those without a time are rejected."""

@@ -39,8 +39,8 @@ class WatermarkSettings:
 def check_watermark(
     column: object, late: object = "tell", late_window: object = None, lag: object = None, as_of: AsOf | None = None
 ) -> WatermarkSettings | None:
-    """Return the settings of a watermark; None if there is none, and nothing else is set."""
-    if column is None:
+    """Return the settings of a watermark; None if there is none (None or False), and nothing else is set."""
+    if column is None or column is False:
         moment = None if as_of is None else as_of.text
         for name, value in (("--late", late), ("--late-window", late_window), ("--lag", lag), ("--as-of", moment)):
             if value is not None and value != "tell":
@@ -115,8 +115,11 @@ class Watermark:
         return self.missed + self.waiting
 
 
-def late_notes(name: str, mark: Watermark, old: Watermark, counted: int, gone: int) -> list[str]:
-    """Return what is said of late rows, and of rows that are gone; `counted` late rows were counted in this run."""
+def late_notes(name: str, mark: Watermark, old: Watermark, *, counted: int, gone: int, replaced: int = 0) -> list[str]:
+    """Return what is said of late rows, and of rows that are gone.
+
+    `counted` late rows were counted in this run; `replaced` rows were counted that have the value of one that is gone.
+    """
     notes = []
     if counted:
         notes.append(f"{name}: {plural(counted, 'row')} arrived late, and {_was(counted)} counted")
@@ -125,22 +128,33 @@ def late_notes(name: str, mark: Watermark, old: Watermark, counted: int, gone: i
         since = f", {new:,} of them since the last run" if 0 < new < mark.late else ""
         note = (
             f"{name}: {plural(mark.late, 'row')} arrived late ({mark.column} is not beyond {old.value}, which was "
-            f"reached before), and {'is' if mark.late == 1 else 'are'} not counted{since}"
+            f"reached before), and {_is(mark.late)} not counted{since}"
         )
         if mark.waiting:
             note += f"; --late count counts the {mark.waiting:,} in the window"
         if mark.missed:
+            which = f"{mark.missed:,} of them" if mark.waiting else "it" if mark.missed == 1 else "they"
             note += (
-                f"; {mark.missed:,} of them are not in the window, and cannot be told from counted rows: to include "
-                "them, collect everything again into a new tally, with a wider --late-window or a --lag"
+                f"; {which} {_is(mark.missed)} not in the window, and cannot be told from counted rows: to include "
+                "late rows, collect everything again into a new tally, with a wider --late-window or a --lag"
             )
         notes.append(note)
     if gone:
         notes.append(
-            f"{name}: {plural(gone, 'row')} that {_was(gone)} counted before {'is' if gone == 1 else 'are'} no longer "
-            "there, or changed; the tally still holds what was counted"
+            f"{name}: {plural(gone, 'row')} that {_was(gone)} counted before {_is(gone)} no longer there, or changed; "
+            "the tally still holds what was counted"
+        )
+    if replaced:
+        notes.append(
+            f"{name}: {plural(replaced, 'row')} {_was(replaced)} counted in whose place ({mark.column}) there was "
+            "another before: a row that was changed is counted twice now; if so, collect everything again into a new "
+            "tally"
         )
     return notes
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _was(count: int) -> str:

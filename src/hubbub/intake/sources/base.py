@@ -48,6 +48,7 @@ class Snapshot:
 
     is_indexed = False  # whether the largest entry of a column is found without reading all of them
     skipped: int | None = 0  # rows before the bounds that were not read; None if nobody counted them
+    beyond = 0  # rows beyond the bounds that were not read
 
     def __init__(self, source: Source) -> None:
         self.source = source

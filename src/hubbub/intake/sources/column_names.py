@@ -247,20 +247,34 @@ def wanted_columns(
         wanted.append(columns.name_of("time"))
     wanted += [group for group in by if group not in wanted and not is_period(group, names)]
     grows = [] if watermark is None else [watermark]
-    check_columns(source, names, [*wanted, *grows])
+    check_columns(source, names, wanted)
+    if watermark is not None:
+        _check_watermark(source, names, watermark, by_study=study.columns.get("watermark") == watermark)
     has_weights = columns.name_of("weight") in wanted
+    grows = [] if watermark is None else [watermark]
     _refuse_weights(source, unused_columns(source, [*wanted, *grows]), WEIGHTS[1:] if has_weights else WEIGHTS)
-    _refuse_watermark(columns, watermark)
     return wanted
 
 
-def _refuse_watermark(columns: ColumnNames, watermark: str | None) -> None:
-    """Refuse a column as a watermark that does not say when or in which order its rows came."""
-    role = "" if watermark is None else columns.role_of(watermark)
+def _check_watermark(source: Source, names: list[str], watermark: str, *, by_study: bool) -> None:
+    """Refuse a watermark that is not there, or does not say when or in which order its rows came."""
+    if watermark not in names:
+        raise refusal(
+            "no-column",
+            f"there is no column {watermark}",
+            where=source.name,
+            got=f"columns {shorten(names)}",
+            expected="the column of the watermark: an id, or the time at which the row was written",
+            remedy="the study's [columns] names it: correct watermark there, or pass --watermark COLUMN"
+            if by_study
+            else "name another one with --watermark COLUMN, or add it to the source",
+        )
+    check_columns(source, names, [watermark])
+    role = source.columns.role_of(watermark)
     if role in ("output", "mechanism", *SURVEY_ROLES):
         raise SettingError(
             "the watermark must be a column that grows with the source",
-            where="--watermark",
+            where="[columns], watermark" if by_study else "--watermark",
             got=f"{watermark}, the column of {role}s",
             expected="an id, or the time at which the row was written",
             remedy="name another column; add one to the source if there is none",

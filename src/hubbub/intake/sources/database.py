@@ -112,6 +112,8 @@ class _DatabaseSnapshot(Snapshot):
             if bounds.low is not None:
                 before = self._engine.before_bounds(place, bounds)
                 self.skipped = self._engine.count_where(width, before) if bounds.counts_before else None
+            if bounds.high is not None:
+                self.beyond = self._engine.count_where(width, self._engine.beyond_bounds(place, bounds))
         total = self._engine.count(places, width, where)
         with closing(self._engine.batches()) as stream:  # also if the rows are not read to their end
             yield from gather(self.source, list(wanted), stream, total)

@@ -109,6 +109,7 @@ class ExcelSource(FileSource):
 
         names, filled = self.header(), self._sheet.scan.filled[1:]
         columns = [names.index(name) for name in wanted]
+        forms = [self._time_form(column) for column in columns]
         for first in range(0, len(filled), BATCH_ROWS):
             numbers = filled[first : first + BATCH_ROWS]  # counted by the scan, apart from the cells
             faults: list[tuple[int, Fault]] = []
@@ -122,7 +123,8 @@ class ExcelSource(FileSource):
                     kept.append((number, [row[column] for column in columns]))
             entries = zip(*(entries for _, entries in kept), strict=True) if kept else ((),) * len(wanted)
             arrays = {
-                name: pa.chunked_array([_array(list(column))]) for name, column in zip(wanted, entries, strict=True)
+                name: pa.chunked_array([_array(list(column), form)])
+                for name, column, form in zip(wanted, entries, forms, strict=True)
             }
             self.done = (first + len(numbers)) / len(filled)
             places = np.array([number for number, _ in kept], dtype=np.int64)
@@ -132,6 +134,14 @@ class ExcelSource(FileSource):
         """Return the entries of a row, as many as the widest row has; empty ones are empty texts."""
         row = self._sheet.cells[number - 1] if number <= len(self._sheet.cells) else []
         return [*row, *[""] * (self._sheet.scan.columns - len(row))]
+
+    def _time_form(self, column: int) -> str:
+        """Return how finely the times of a column are written, all alike: midnight is a time among times."""
+        cells = (row[column] for row in self._sheet.cells if column < len(row))
+        times = [entry.time() for entry in cells if isinstance(entry, datetime.datetime)]
+        if not any(time != datetime.time() for time in times):
+            return ""
+        return "microseconds" if any(time.microsecond for time in times) else "seconds"
 
     def _fault(self, number: int, row: list[Any], width: int, wanted: dict[int, str]) -> Fault | None:
         """Return why a row cannot be read; None if it can."""
@@ -238,7 +248,7 @@ def _cell_fault(cell: str, column: str, error: str) -> Fault:
     )
 
 
-def _array(entries: list[Any]) -> Any:
+def _array(entries: list[Any], time_form: str) -> Any:
     """Return entries as an array: of whole numbers or floats if all are numbers, of texts otherwise."""
     import pyarrow as pa
 
@@ -247,17 +257,18 @@ def _array(entries: list[Any]) -> Any:
         whole = all(float(entry).is_integer() for entry in filled)
         kind = pa.int64() if whole else pa.float64()
         return pa.array([None if entry == "" else int(entry) if whole else float(entry) for entry in entries], kind)
-    return pa.array([_text(entry) for entry in entries], pa.string())
+    return pa.array([_text(entry, time_form) for entry in entries], pa.string())
 
 
-def _text(entry: Any) -> str | None:
-    """Return an entry as text; None where there is none."""
+def _text(entry: Any, time_form: str = "") -> str | None:
+    """Return an entry as text; None where there is none. Days are written as times in a column that has times."""
     if entry == "":
         return None
     if isinstance(entry, bool):
         return str(entry).upper()  # as the program shows it
     if isinstance(entry, float) and entry.is_integer():
         return str(int(entry))
-    if isinstance(entry, datetime.datetime):
-        return entry.isoformat() if entry.time() != datetime.time() else entry.date().isoformat()
+    if isinstance(entry, datetime.date):  # a time is one, too
+        moment = datetime.datetime.combine(entry, getattr(entry, "time", datetime.time)())
+        return moment.isoformat(timespec=time_form) if time_form else moment.date().isoformat()
     return str(entry)

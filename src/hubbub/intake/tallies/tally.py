@@ -125,7 +125,7 @@ class Tally:
         return {titles[group]: own for group, own in reports.items()}
 
     @property
-    def _has_dates(self) -> bool:
+    def has_days(self) -> bool:
         """Whether the tally is divided by days that are dates, rather than by a column that is called so."""
         if "day" not in self.summary.by:
             return False
@@ -135,7 +135,7 @@ class Tally:
     def check_divided(self, by: Sequence[str], where: str) -> None:
         """Refuse columns by which the tally is not divided; days that are dates make weeks and months."""
         divided = ", ".join(self.summary.by)
-        periods = PERIOD_NAMES if self._has_dates else ()
+        periods = PERIOD_NAMES if self.has_days else ()
         for column in by or ("",):
             if column not in (*self.summary.by, *periods):
                 raise SettingError(

@@ -71,28 +71,39 @@ def reports_of(tally: Tally, memory: str = DEFAULT_MEMORY) -> Reports:
     return grouped_reports(tally, (), memory)[EVERYBODY]
 
 
-def grouped_reports(tally: Tally, by: Sequence[str], memory: str = DEFAULT_MEMORY) -> dict[Group, Reports]:
-    """Return the reports of each group by some of the columns that a tally is divided by."""
+def grouped_reports(
+    tally: Tally, by: Sequence[str], memory: str = DEFAULT_MEMORY, last_day: str | None = None
+) -> dict[Group, Reports]:
+    """Return the reports of each group by some of the columns that a tally is divided by, up to a day."""
     reports: dict[Group, Reports] = {}
-    for group, sections in sections_by(tally, by).items():
+    for group, sections in sections_by(tally, by, last_day).items():
         with Scratch(memory) as scratch, _in_memory(tally):
             counter = RowCounter(tally.study, scratch, Rejects(), users=False, survey=tally.summary.survey)
             for section in sections:
                 add_section(counter, tally, section)
             reports[group] = Content(counter).reports(str(tally.path))
     weight = math.fsum(own.survey.total for own in reports.values() if own.survey is not None)
-    if tally.summary.weight is not None and not math.isclose(weight, tally.summary.weight, rel_tol=1e-9):
+    if (
+        last_day is None
+        and tally.summary.weight is not None
+        and not math.isclose(weight, tally.summary.weight, rel_tol=1e-9)
+    ):
         raise damaged(
             str(tally.path), f"weights that add up to {weight!r}, {tally.summary.weight!r} in its description"
         )
     return reports
 
 
-def sections_by(tally: Tally, by: Sequence[str]) -> dict[Group, list[Section]]:
-    """Return the sections of each group by some of the columns of a tally; days make weeks and months."""
+def sections_by(tally: Tally, by: Sequence[str], last_day: str | None = None) -> dict[Group, list[Section]]:
+    """Return the sections of each group by some of the columns of a tally; days make weeks and months.
+
+    Those of later days than `last_day` are left out, where one is named.
+    """
     divided, sections = tally.summary.by, dict[Group, list[Section]]()
     for section in sections_of(tally):
         entries = dict(zip(divided, section.group, strict=True))
+        if last_day is not None and entries["day"] > last_day:
+            continue
         group = tuple(entries[column] if column in entries else period_of(entries["day"], column) for column in by)
         sections.setdefault(group, []).append(section)
     return {group: sections[group] for group in sorted(sections, key=group_order)}

@@ -52,6 +52,8 @@ class CountedSource:
     rows: int
     place: str | None = None  # a digest of the path of a file
     mark: Watermark | None = None  # up to where it was counted, if it grows
+    added: int | None = field(default=None, compare=False)  # rows of this run; None: it was not read now
+    left_out: int = field(default=0, compare=False)  # rows of this run that are left for another time
 
 
 @dataclass(frozen=True)

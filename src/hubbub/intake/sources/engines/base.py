@@ -121,6 +121,11 @@ class Engine(ABC):
         operator = "<=" if bounds.is_open else "<"
         return f" WHERE {self.sorted_by(place)} {operator} {self.literal(bounds.type, bounds.low)}"
 
+    def beyond_bounds(self, place: int, bounds: MarkBounds) -> str:
+        """Return the condition for rows beyond the bounds."""
+        assert bounds.high is not None  # noqa: S101  # else none is
+        return f" WHERE {self.sorted_by(place)} > {self.literal(bounds.type, bounds.high)}"
+
     def literal(self, kind: MarkType, key: int) -> str:
         """Return a value of a watermark in SQL; it holds nothing but digits and the signs of a time."""
         text = kind.text(key)
