@@ -308,6 +308,22 @@ def test_usual_names_are_read_and_told(names: tuple[str, str]) -> None:
     assert read == hb.read_reports(table, study, lat_column=names[0], lon_column=names[1])
 
 
+@pytest.mark.parametrize(
+    ("names", "remedy"),
+    [
+        (("gps_latitude", "gps_longitude"), "--lat-column gps_latitude --lon-column gps_longitude"),
+        (("my lat", "Lng of app"), "--lat-column 'my lat' --lon-column 'Lng of app'"),
+        (("Breite", "Länge"), "--lat-column NAME --lon-column NAME"),
+    ],
+)
+def test_places_by_unusual_names_are_told_how_to_be_read(names: tuple[str, str], remedy: str) -> None:
+    """Nothing is guessed, but the columns that may hold the places are named."""
+    with pytest.raises(hb.HubbubError, match="none of lat and lon") as caught:
+        hb.read_reports(pd.DataFrame(dict(zip(names, ([37.75], [-122.45]), strict=True))), study_of(CITY))
+    assert remedy in caught.value.remedy
+    assert "[columns]" in caught.value.remedy
+
+
 def test_outputs_come_before_places() -> None:
     table = pd.DataFrame({"output": [3, 4], "lat": [37.75] * 2, "lon": [-122.45] * 2})
     study = study_of(CITY)

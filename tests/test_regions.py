@@ -185,6 +185,10 @@ def test_outlines_stay_near_and_are_short() -> None:
         ([{"name": "A", "BEZIRK": "x"}, {"name": "A", "BEZIRK": "y"}], None, ("x", "y")),
         ([{"name": "A", "height": 3.5}, {"height": 4.5}], None, ("1", "2")),
         ([{"name": " A  b\n"}, {"name": "Ünter"}], None, ("A b", "Ünter")),
+        ([{"ID": 7, "BEZIRK_NAME": "Mitte"}, {"ID": 8, "BEZIRK_NAME": "Neukölln"}], None, ("Mitte", "Neukölln")),
+        ([{"OBJECTID": 7, "BEZIRK_NAME": "x"}, {"OBJECTID": 8, "BEZIRK_NAME": "y"}], None, ("x", "y")),
+        ([{"ward": 7.0, "area": 0.5}, {"ward": 8.0, "area": 1.5}], None, ("7", "8")),
+        ([{"area": 0.5, "region_people": 3}, {"area": 1.5, "region_people": 4}], None, ("1", "2")),  # no names
     ],
 )
 def test_names_come_from_a_property_that_all_have(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -15,8 +16,9 @@ NAME_PROPERTIES = (
     "name", "nom", "nombre", "nome", "naam", "district", "borough", "neighborhood", "neighbourhood", "quarter", "ward",
     "bezirk", "stadtteil", "ortsteil", "quartier", "arrondissement", "barrio", "distrito", "quartiere", "municipality",
     "commune", "comune", "gemeinde", "county", "province", "state", "country", "region", "area", "zone", "label",
-    "title", "id", "code", "geoid",
+    "title",
 )  # fmt: skip
+IDENTIFIER_PROPERTIES = ("id", "code", "geoid")  # where there is nothing better
 MAX_NAMED_PROPERTIES = 12  # in a message
 
 
@@ -24,18 +26,56 @@ def feature_names(features: FeatureList, wanted: object) -> tuple[tuple[str, ...
     """Return the names of all regions, and a note if they are mere numbers."""
     if wanted is not None:
         return _names_by(features, wanted), ""
-    properties = {str(key): None for feature in features.features for key in feature.properties}
-    rank = {name: place for place, name in enumerate(NAME_PROPERTIES)}
-    for name in sorted((key for key in properties if key.lower() in rank), key=lambda key: rank[key.lower()]):
-        names = [_text(feature.properties.get(name)) for feature in features.features]
+    properties = list(dict.fromkeys(str(key) for feature in features.features for key in feature.properties))
+    for key in _likely_names(properties):
+        names = [_automatic_text(feature.properties.get(key), key) for feature in features.features]
         if _are_distinct(names):
             return tuple(names), ""
     names = [_text(feature.identifier) for feature in features.features]
     if _are_distinct(names):
         return tuple(names), ""
     numbered = tuple(str(place + 1) for place in range(len(names)))
-    note = "The regions are numbered: no property of theirs is a name that each has by itself."
-    return numbered, note if len(names) > 1 or properties else ""
+    if not properties:
+        return numbered, "The regions are numbered: they have no properties." if len(names) > 1 else ""
+    shown = listed(properties, most=MAX_NAMED_PROPERTIES)
+    return numbered, (
+        f"The regions are numbered: of their properties ({shown}) none is known to be a name of its own for each. "
+        "Choose one with name= (--region-name)."
+    )
+
+
+def _likely_names(properties: Sequence[str]) -> list[str]:
+    """Return the properties that may be names, the likeliest first: usual names, names of several words, identifiers.
+
+    >>> _likely_names(["OBJECTID", "id", "FLAECHE", "BEZIRK_NAME", "NTAName", "NAME_1", "district", "Name"])
+    ['Name', 'district', 'BEZIRK_NAME', 'NTAName', 'NAME_1', 'id']
+    """
+    rank = {name: place for place, name in enumerate(NAME_PROPERTIES)}
+    late = {name: place for place, name in enumerate(IDENTIFIER_PROPERTIES)}
+    ranks = {}
+    for key in properties:
+        among = [rank[word] for word in _words(key) if word in rank]
+        if key.lower() in rank:
+            ranks[key] = (0, rank[key.lower()])
+        elif among:
+            ranks[key] = (1, min(among))
+        elif key.lower() in late:
+            ranks[key] = (2, late[key.lower()])
+    return sorted(ranks, key=lambda key: ranks[key])
+
+
+def _words(key: str) -> list[str]:
+    """Return the words of a property's name, which underscores, digits and capitals divide."""
+    divided = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", key)
+    return re.split(r"[\W\d_]+", divided.lower())
+
+
+def _automatic_text(value: object, key: str) -> str:
+    """Return a name that nobody asked for: numbers only where they number regions, not where they measure them."""
+    is_measured = key.lower() not in NAME_PROPERTIES + IDENTIFIER_PROPERTIES or (
+        isinstance(value, float) and not value.is_integer()
+    )
+    return "" if is_measured and not isinstance(value, str) else _text(value)
 
 
 def _names_by(features: FeatureList, wanted: object) -> tuple[str, ...]:

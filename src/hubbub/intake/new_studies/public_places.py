@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from hubbub.domains.geometry import Box
 from hubbub.intake.privatizing.value_positions import BadRowError, read_all_numbers
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Source, check_counted
-from hubbub.intake.sources.column_names import USUAL_NAMES
+from hubbub.intake.sources.column_names import USUAL_NAMES, coordinate_candidates
 from hubbub.intake.sources.file_source import check_file, file_errors
 from hubbub.intake.sources.source_lookup import table_source
 
@@ -126,8 +125,8 @@ def _table_points(source: Source) -> tuple[Floats, Floats]:
 def _coordinate_columns(source: Source) -> list[str]:
     """Return the names of the columns of latitudes and of longitudes: lat, Longitude, stop_lat, ..."""
     header, chosen = source.header(), []
-    for words in USUAL_NAMES.values():
-        found = [name for name in header if any(word in words for word in re.split("[^a-z]+", name.lower()))]
+    for role, words in USUAL_NAMES.items():
+        found = coordinate_candidates(header, role)
         if len(found) != 1:
             raise refusal(
                 "repeated-column" if found else "no-column",

@@ -8,6 +8,7 @@ mean. Where there are no outputs, a pair of columns may hold places instead (`wi
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -189,6 +190,35 @@ def _column_of(source: Source, names: Sequence[str], role: str) -> str | None:
     return usual[0] if usual else None
 
 
+def coordinate_candidates(names: Sequence[str], role: str) -> list[str]:
+    """Return the columns whose name has a usual word for a latitude or a longitude in it.
+
+    >>> coordinate_candidates(["stop_lat", "gps_longitude", "platform"], "lat")
+    ['stop_lat']
+    """
+    return [name for name in names if any(word in USUAL_NAMES[role] for word in re.split("[^a-z]+", name.lower()))]
+
+
+def _refuse_unnamed_places(source: Source, study: Study, names: Sequence[str]) -> None:
+    """Refuse a source of a study about places that has neither outputs nor places by names that are read."""
+    grid = study.domain.grid
+    if grid is None or not any(mechanism.sends_places for mechanism in study.mechanisms.values()):
+        return
+    pair = PLACE_ROLES[0] if grid.box is not None else PLACE_ROLES[1]
+    found = [coordinate_candidates(names, role) if role in USUAL_NAMES else [] for role in pair]
+    guessed = [candidates[0] if len(candidates) == 1 else "NAME" for candidates in found]
+    options = " ".join(f"--{role}-column {shlex.quote(name)}" for role, name in zip(pair, guessed, strict=True))
+    raise refusal(
+        "no-column",
+        f"there is no column output, and none of {' and '.join(pair)}",
+        where=source.name,
+        got=f"columns {shorten(names, 200)}",
+        expected=f"{source.expected_column.format('output')}; or each row's place in two columns {' and '.join(pair)}",
+        remedy=f"name the columns of places with {options}, or in the study's [columns]; one of cells with "
+        "--output-column NAME",
+    )
+
+
 def wanted_columns(
     source: Source, study: Study, by: Sequence[str] = (), watermark: str | None = None, *, times: bool = False
 ) -> list[str]:
@@ -215,6 +245,8 @@ def wanted_columns(
     others = [name for name in names if name not in (*chosen, *by)]
     refuse_near_names(source, others, {near: role for near, role in NEAR_NAMES.items() if not columns.is_chosen(role)})
     wanted = [columns.name_of(role) for role in columns.place or ("output",)]
+    if wanted == ["output"] and not columns.is_chosen("output") and "output" not in names:
+        _refuse_unnamed_places(source, study, names)
     mechanism, user = columns.name_of("mechanism"), columns.name_of("user")
     if mechanism in names or columns.is_chosen("mechanism"):
         wanted.append(mechanism)
