@@ -674,17 +674,19 @@ def test_a_kill_at_any_moment_counts_every_row_once(tmp_path: Path) -> None:
 dbapi: Any = importlib.import_module("adbc_driver_postgresql.dbapi")  # without types
 
 
-def _fill(server: Server, statement: str, done: threading.Event, errors: list[BaseException]) -> None:
+GROWN_SIZES = 6  # at which the table is seen
+
+
+def _fill(server: Server, statement: str, enough: threading.Event, errors: list[BaseException]) -> None:
+    """Insert rows until somebody has seen enough of them."""
     draw = random.Random(5)  # noqa: S311
     try:
         with dbapi.connect(server.address("x").partition("#")[0]) as connection, connection.cursor() as cursor:
-            for _ in range(150):
+            while not enough.is_set():
                 cursor.execute(statement.format(draw.randrange(1, 40)))
                 connection.commit()
     except BaseException as error:
         errors.append(error)
-    finally:
-        done.set()
 
 
 @pytest.mark.parametrize(
@@ -697,23 +699,23 @@ def test_a_table_that_grows_while_it_is_read(server: Server, column: str, kind: 
         "clock_timestamp(), day date DEFAULT current_date, stamp varchar(19) DEFAULT to_char(clock_timestamp(), "
         f"'YYYY-MM-DD HH24:MI:SS'), output int); CREATE INDEX ON {table} ({column})"
     )
-    done, errors = threading.Event(), list[BaseException]()
+    enough, errors = threading.Event(), list[BaseException]()
     statement = f"INSERT INTO {table} (output) SELECT n % 10 FROM generate_series(1, {{}}) AS n"  # noqa: S608
-    writer = threading.Thread(target=_fill, args=(server, statement, done, errors))
+    writer = threading.Thread(target=_fill, args=(server, statement, enough, errors))
     query = f"SELECT {column} AS sent, output FROM {table}"  # noqa: S608
     writer.start()
-    runs, sizes = 0, set()
-    while not (is_last := done.is_set()) or runs < 2:
-        with contextlib.suppress(hb.ReportsError):  # nothing there yet
-            tally = collected(server.address(query))
-            sizes.add(tally.users)
-            runs += 1
-    writer.join()
+    sizes: set[int] = set()
+    try:
+        while len(sizes) < GROWN_SIZES and writer.is_alive():
+            with contextlib.suppress(hb.ReportsError):  # nothing there yet
+                sizes.add(collected(server.address(query)).users)
+    finally:
+        enough.set()
+        writer.join()
     tally = collected(server.address(query))
     assert errors == []
-    assert is_last
     assert mark_of(tally).type.kind == kind
-    assert len(sizes) > 2  # it did grow meanwhile
+    assert len(sizes) == GROWN_SIZES  # it did grow meanwhile
     expected = server.psql(f"SELECT output || ' ' || count(*) FROM {table} GROUP BY output")  # noqa: S608
     rows = [line.split() for line in expected.splitlines() if line.strip()[:1].isdigit()]
     assert counts(tally) == {int(output): int(users) for output, users in rows}
