@@ -366,8 +366,12 @@ def check_zoom(visit: Visit) -> None:
 def test_what_cannot_be_on_a_page_is_refused(tmp_path: Path) -> None:
     found, path = city_regions(), tmp_path / "page.html"
     reports = hb.Reports.from_counts(hb.RandomizedResponse(hb.Grid(24, 20), 3.0), {5: 9})
-    with pytest.raises(hb.SettingError, match="belong to another map"):
+    with pytest.raises(hb.SettingError, match="no place in the world"):
         hb.report(reports, path, regions=found)
+    smaller = hb.Grid.over(south=37.7, west=-122.5, north=37.8, east=-122.4, columns=2, rows=2)
+    elsewhere = hb.Reports.from_counts(hb.RandomizedResponse(smaller, 3.0), {1: 9})
+    with pytest.raises(hb.SettingError, match="belong to another map"):
+        hb.report(elsewhere, path, regions=found)
     with pytest.raises(hb.SettingError, match=r"hubbub\.regions\(grid"):
         hb.report(reports, path, regions="districts.geojson")  # type: ignore[arg-type]
     with pytest.raises(hb.SettingError, match="regions does not apply"):

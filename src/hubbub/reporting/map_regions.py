@@ -96,13 +96,20 @@ def check_regions(regions: object, domain: Domain) -> None:
             expected="regions of the study's grid",
             remedy="pass hubbub.regions(grid, 'districts.geojson')",
         )
-    if domain.grid != regions.grid or not domain.is_on_map:
+    if not domain.is_on_map:
+        raise SettingError(
+            "the page's map has no place in the world",
+            where="report(regions=)",
+            got=shorten(domain),
+            expected="a page about a grid over a box on the map",
+            remedy="build the study's grid with Grid.over(south=, west=, north=, east=, ...); without a page, "
+            "regions.shares(reports) has the shares",
+        )
+    if domain.grid != regions.grid:
         raise SettingError(
             "the regions belong to another map",
             where="report(regions=)",
             got=shorten(regions.grid),
-            expected=f"regions of the page's own grid: {shorten(domain.grid)}"
-            if domain.is_on_map
-            else "a page about a grid over a box on the map",
+            expected=f"regions of the page's own grid: {shorten(domain.grid)}",
             remedy="make them for the study's grid: hubbub.regions(study.domain, 'districts.geojson')",
         )
