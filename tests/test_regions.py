@@ -437,7 +437,7 @@ def test_a_grid_without_a_place_has_no_map_files(tmp_path: Path) -> None:
 def test_pictures_show_each_region_with_holes(answer: hb.RegionShares, town: tuple[hb.Reports, hb.Estimate]) -> None:
     axes = answer.plot(Figure().subplots())
     assert len(axes.patches) == 3
-    assert [text.get_text().split("\n")[0] for text in axes.texts] == list(answer.regions.names)
+    assert {"↑ N", *answer.regions.names} <= {text.get_text().split("\n")[0] for text in axes.texts}
     inner, outer = cell_box(TOWN, 7), shapely.box(WEST, SOUTH, EAST, NORTH)
     alike = [shapely.geometry.mapping(shapely.orient_polygons(ring))["coordinates"][0] for ring in (outer, inner)]
     rings = {"type": "Polygon", "coordinates": alike}  # both counter-clockwise, which RFC 7946 forbids and files have
@@ -446,6 +446,30 @@ def test_pictures_show_each_region_with_holes(answer: hb.RegionShares, town: tup
     path = patch.get_path()
     turns = [bool(shapely.LinearRing(np.asarray(shape)).is_ccw) for shape in path.to_polygons()]
     assert sorted(turns) == [False, True]  # the hole runs the other way round, so that it stays empty
+
+
+def test_names_in_pictures_stay_in_their_regions_and_apart(town: tuple[hb.Reports, hb.Estimate]) -> None:
+    """A district around another one, and one too small for any word."""
+    tiny = shapely.box(WEST, SOUTH, WEST + 0.002, SOUTH + 0.002)
+    inner = cell_box(TOWN, 12)
+    around = shapely.box(WEST, SOUTH, EAST, NORTH) - inner - tiny
+    named = {"around the centre": around, "市中心": inner, "tiny": tiny}
+    features = [feature(shape, name=name) for name, shape in named.items()]
+    answer = hb.regions(TOWN, collection(*features)).shares(town[0], estimate=town[1], method="linear")
+    figure = Figure(figsize=(8, 6), layout="constrained")
+    axes = answer.plot(figure.subplots())
+    figure.draw_without_rendering()
+    written = {text.get_text().split("\n")[0]: text for text in axes.texts}
+    assert "tiny" not in written
+    outer = written["around\u0020the centre"]
+    first, second = (text.get_window_extent() for text in (outer, next(iter({*written.values()} - {outer}))))
+    assert not first.overlaps(second)
+    shapes = axes.patches[0].get_path()
+    left, right = axes.transData.inverted().transform([(first.x0, first.y0), (first.x1, first.y1)])
+    middle = (left + right) / 2
+    assert shapely.Polygon(shapes.to_polygons()[0], shapes.to_polygons()[1:]).contains(shapely.Point(middle))
+    has_hint = figure.get_supxlabel() != ""
+    assert has_hint == any("□" in name for name in written)
 
 
 # -- terminal ---------------------------------------------------------------------------------------------------------
