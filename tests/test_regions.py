@@ -10,6 +10,7 @@ import pickle
 import warnings
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import geopandas
@@ -21,12 +22,15 @@ from matplotlib.figure import Figure
 from matplotlib.path import Path as DrawnPath
 
 import hubbub as hb
+from hubbub.cli.options import ReadingOptions
+from hubbub.cli.region_table import RegionOptions, print_regions
 from hubbub.core.progress import finish
 from hubbub.exporting.result_files import write_regions
 from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.set_intervals import SetShares, normal_quantile, set_shares
 from terminal import hubbub
 
+estimate_command: Any = importlib.import_module("hubbub.cli.estimate")
 region_intervals_module: Any = importlib.import_module("hubbub.polygons.region_intervals")
 
 SOUTH, WEST, NORTH, EAST = 37.7228, -122.5153, 37.7946, -122.3789
@@ -114,7 +118,7 @@ def test_kept_cells_alone_count() -> None:
     assert own.of("1") == {0: 1.0, 1: 0.5, 5: 0.5}
     assert own.inside[0] == pytest.approx(4.0 / 6.0)
     assert own.main_region == ("1", "1", "1", None)
-    assert "66.7% inside" in own.notes[0]
+    assert "66.7% inside) lies partly outside the cells that the grid keeps" in own.notes[0]
 
 
 def test_regions_of_several_polygons_and_collections() -> None:
@@ -327,7 +331,7 @@ def test_what_no_region_covers_and_what_nobody_knows(town: tuple[hb.Reports, hb.
     assert answer.rest is not None
     assert answer.rest.estimate == pytest.approx(1.0 - answer["centre"].estimate)
     assert answer.rest.cells == pytest.approx(19.0)
-    far = answer.rows[1]
+    far = answer["far"]  # as a row in which nothing is known, not as a mistake
     assert not far.is_known
     assert math.isnan(far.low)
     document = json.loads(answer.to_json())
@@ -433,7 +437,7 @@ def test_a_grid_without_a_place_has_no_map_files(tmp_path: Path) -> None:
 def test_pictures_show_each_region_with_holes(answer: hb.RegionShares, town: tuple[hb.Reports, hb.Estimate]) -> None:
     axes = answer.plot(Figure().subplots())
     assert len(axes.patches) == 3
-    assert [text.get_text().split("\n")[0] for text in axes.texts] == list(answer.regions.names)
+    assert {"↑ N", *answer.regions.names} <= {text.get_text().split("\n")[0] for text in axes.texts}
     inner, outer = cell_box(TOWN, 7), shapely.box(WEST, SOUTH, EAST, NORTH)
     alike = [shapely.geometry.mapping(shapely.orient_polygons(ring))["coordinates"][0] for ring in (outer, inner)]
     rings = {"type": "Polygon", "coordinates": alike}  # both counter-clockwise, which RFC 7946 forbids and files have
@@ -442,6 +446,30 @@ def test_pictures_show_each_region_with_holes(answer: hb.RegionShares, town: tup
     path = patch.get_path()
     turns = [bool(shapely.LinearRing(np.asarray(shape)).is_ccw) for shape in path.to_polygons()]
     assert sorted(turns) == [False, True]  # the hole runs the other way round, so that it stays empty
+
+
+def test_names_in_pictures_stay_in_their_regions_and_apart(town: tuple[hb.Reports, hb.Estimate]) -> None:
+    """A district around another one, and one too small for any word."""
+    tiny = shapely.box(WEST, SOUTH, WEST + 0.002, SOUTH + 0.002)
+    inner = cell_box(TOWN, 12)
+    around = shapely.box(WEST, SOUTH, EAST, NORTH) - inner - tiny
+    named = {"around the centre": around, "市中心": inner, "tiny": tiny}
+    features = [feature(shape, name=name) for name, shape in named.items()]
+    answer = hb.regions(TOWN, collection(*features)).shares(town[0], estimate=town[1], method="linear")
+    figure = Figure(figsize=(8, 6), layout="constrained")
+    axes = answer.plot(figure.subplots())
+    figure.draw_without_rendering()
+    written = {text.get_text().split("\n")[0]: text for text in axes.texts}
+    assert "tiny" not in written
+    outer = written["around\u0020the centre"]
+    first, second = (text.get_window_extent() for text in (outer, next(iter({*written.values()} - {outer}))))
+    assert not first.overlaps(second)
+    shapes = axes.patches[0].get_path()
+    left, right = axes.transData.inverted().transform([(first.x0, first.y0), (first.x1, first.y1)])
+    middle = (left + right) / 2
+    assert shapely.Polygon(shapes.to_polygons()[0], shapes.to_polygons()[1:]).contains(shapely.Point(middle))
+    has_hint = figure.get_supxlabel() != ""
+    assert has_hint == any("□" in name for name in written)
 
 
 # -- terminal ---------------------------------------------------------------------------------------------------------
@@ -482,6 +510,38 @@ def test_the_terminal_prints_regions_as_python_has_them(folder: Path) -> None:
     assert document["region_rest"] is None
     assert "spread evenly" in shown.stdout
     assert "column" not in shown.stdout  # cells have no names that people know
+
+
+def test_names_have_room_on_a_narrow_terminal(
+    town: tuple[hb.Reports, hb.Estimate], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Eighty letters are what a terminal has by default; a name that it breaks within a word cannot be read."""
+    reports, estimate = town
+    name = "Friedrichshain-Kreuzberg"
+    answer = hb.regions(TOWN, feature(cell_box(TOWN, 12), name=name)).shares(reports, estimate=estimate)
+    for columns, heads in (("80", False), ("120", True)):
+        monkeypatch.setenv("COLUMNS", columns)
+        print_regions(answer)
+        printed = capsys.readouterr().out
+        assert name in printed
+        assert ("inside" in printed.splitlines()[1]) == heads
+
+
+def test_files_of_regions_take_no_time_for_what_they_do_not_hold(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("verdicts and intervals of cells are not in these files")
+
+    monkeypatch.setattr(estimate_command, "check", SimpleNamespace(steps=never))
+    places = RegionOptions(regions=folder / "d.geojson", region_name="kez", region_intervals="linear")
+    estimate_command.command(
+        str(folder / "study.toml"),
+        [str(folder / "r.csv")],
+        options=estimate_command.EstimateOptions(method="mle"),
+        places=places,
+        reading=ReadingOptions(),
+        output=folder / "alone.csv",
+    )
+    assert (folder / "alone.csv").exists()
 
 
 def test_groups_have_regions_of_their_own(folder: Path) -> None:

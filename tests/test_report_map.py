@@ -242,6 +242,44 @@ def test_the_map_in_a_browser(chromium: Browser, tmp_path: Path) -> None:
         assert looked_at(visit) == {"overlaps": [], "faint": []}
 
 
+def test_a_district_around_another_and_what_is_in_none(chromium: Browser, tmp_path: Path) -> None:
+    """The name of the outer one does not stand in its hole; people outside both have a row, as at the terminal."""
+    grid = hb.Grid.over(south=48.72, west=9.10, north=48.81, east=9.24, columns=6, rows=6)
+
+    def square(margin: float) -> list[list[float]]:
+        west, south, east, north = 9.10 + margin, 48.72 + margin, 9.24 - margin, 48.81 - margin
+        return [[west, south], [east, south], [east, north], [west, north], [west, south]]
+
+    hole = square(0.035)
+    shapes = {"around": [square(0.005), hole[::-1]], "core": [hole]}
+    features = [
+        {"type": "Feature", "properties": {"name": name}, "geometry": {"type": "Polygon", "coordinates": rings}}
+        for name, rings in shapes.items()
+    ]
+    regions = hb.regions(grid, {"type": "FeatureCollection", "features": features})
+    mechanism = hb.PlanarGeometric(grid, 2.0)
+    reports = hb.Reports.from_outputs(mechanism, mechanism.privatize([14] * 300 + [3] * 100, rng=1))
+    shown = hb.estimate(reports, "mle")
+    page = make_page(reports, estimate=shown, regions=regions, region_intervals="linear", quick=True)
+    answer = regions.shares(reports, estimate=shown, method="linear").rest
+    assert answer is not None
+    path = tmp_path / "page.html"
+    path.write_text(render_page(page), encoding="utf-8")
+    with visiting(chromium, path) as visit:
+        labels = dict(
+            visit.tab.evaluate(
+                "document.querySelector('#chart').layout.annotations.filter(({name}) => name === 'region')"
+                ".map(({text, x}) => [text, x])"
+            )
+        )
+        width = grid.columns * grid.width
+        assert not 0.25 <= labels["around"] / width <= 0.75
+        assert visit.text("#regions tbody tr:last-child th") == "(in no region)"
+        assert visit.numbers("#regions tbody tr:last-child") == [answer.estimate]
+        last = visit.text("#regions tbody tr:last-child td:nth-child(3)")
+        assert last == f"{percent(answer.low)} to {percent(answer.high)}"
+
+
 def check_sides_and_scale(visit: Visit, found: hb.Regions) -> None:
     """Ticks stand where their degrees are; the scale bar is as long as it says."""
     box, grid = found.grid.box, found.grid
@@ -366,8 +404,12 @@ def check_zoom(visit: Visit) -> None:
 def test_what_cannot_be_on_a_page_is_refused(tmp_path: Path) -> None:
     found, path = city_regions(), tmp_path / "page.html"
     reports = hb.Reports.from_counts(hb.RandomizedResponse(hb.Grid(24, 20), 3.0), {5: 9})
-    with pytest.raises(hb.SettingError, match="belong to another map"):
+    with pytest.raises(hb.SettingError, match="no place in the world"):
         hb.report(reports, path, regions=found)
+    smaller = hb.Grid.over(south=37.7, west=-122.5, north=37.8, east=-122.4, columns=2, rows=2)
+    elsewhere = hb.Reports.from_counts(hb.RandomizedResponse(smaller, 3.0), {1: 9})
+    with pytest.raises(hb.SettingError, match="belong to another map"):
+        hb.report(elsewhere, path, regions=found)
     with pytest.raises(hb.SettingError, match=r"hubbub\.regions\(grid"):
         hb.report(reports, path, regions="districts.geojson")  # type: ignore[arg-type]
     with pytest.raises(hb.SettingError, match="regions does not apply"):

@@ -344,6 +344,15 @@ def test_a_shift_is_a_number_with_words() -> None:
     assert "No test can detect" in text
 
 
+def test_sentences_name_places_on_the_map() -> None:
+    city = hb.Grid.over(south=52.48, west=13.33, north=52.54, east=13.45, columns=3, rows=2)
+    reports = hb.Reports.from_counts(hb.PlanarGeometric(city, 1.0), [90, 50, 20, 20, 60, 10])
+    shift = worst_case_shift(reports, 0.01, estimate=hb.estimate(reports, "mle"))
+    place = city.title(int(city.find(shift.value)))
+    assert f"of {place} would move" in shift.explain()
+    assert "all sent output 52." in shift.explain()
+
+
 def test_progress_is_told() -> None:
     stages = list(worst_case_shift.steps(collected(hb.RandomizedResponse(FIVE, 1.0)), 0.01))
     stages = [stage for stage in stages if "fakes" in stage.what]

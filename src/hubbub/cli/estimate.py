@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -125,9 +125,13 @@ def command(
         if output is not None and output.suffix.lower() == ".geojson":
             check_on_map(domain)  # before it takes minutes to compute
         own = places.read(domain)
+        max_intervals = MAX_SHOWN_VALUES if is_shown else None
+        if own is not None and not as_json and (output is None or output.suffix.lower() != ".json"):
+            max_intervals = 0  # regions take the place of values
+            options = replace(options, quick=options.quick or output is not None)  # their files have no verdicts
         answers = {}
         for group, study_input in inputs.items():
-            answer = _answer(study_input, options, group, all_intervals=not is_shown)
+            answer = _answer(study_input, options, group, max_intervals=max_intervals)
             if own is not None and isinstance(study_input.reports, Reports):
                 shares = places.shares(own, study_input.reports, answer.estimate, options.level)
                 answer = answer._replace(regions=shares)
@@ -149,8 +153,8 @@ def command(
         print_json(document)
 
 
-def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, all_intervals: bool) -> Answer:
-    """Estimate, and check what will be seen: intervals of all values, or of those in the table, as time allows."""
+def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, max_intervals: int | None) -> Answer:
+    """Estimate, and check what will be seen: verdicts, and intervals of all values or of so many, as time allows."""
     (reports, summary), method = study_input, options.method
     what = f"{group}: estimating by {method}".removeprefix(": ")
     run = estimate.steps(reports, method, delta=options.delta, tol=options.tol, max_iter=options.max_iter)
@@ -159,12 +163,13 @@ def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, al
         return Answer(summary, estimated, None)
     domain, shares = estimated.domain, estimated.probabilities
     largest_first = np.argsort(-shares, kind="stable")
-    wanted = largest_first if all_intervals else most_probable(domain, shares, MAX_SHOWN_VALUES)
+    wanted = largest_first if max_intervals is None else most_probable(domain, shares, max(1, max_intervals))
     values = domain.labels[affordable(reports, domain.labels[wanted])]
     allowed = fakes_share(options.fakes, "estimate")
     checking = check.steps(reports, options.level, estimate=estimated, values=values, fakes=allowed)
     checked = follow(checking, "intervals")
-    return Answer(summary, estimated, checked, _resolution(reports, estimated, checked, options.level))
+    resolved = None if max_intervals == 0 else _resolution(reports, estimated, checked, options.level)
+    return Answer(summary, estimated, checked, resolved)
 
 
 def _resolution(reports: Reports, estimated: Estimate, checked: Check, level: float) -> Resolution | None:

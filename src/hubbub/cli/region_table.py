@@ -20,6 +20,7 @@ from hubbub.polygons.result import REST, row_texts
 from hubbub.reports import Reports
 
 MAX_SHOWN_REGIONS = 40
+WIDE_LETTERS = 100  # of a terminal on which the table shows how many cells, and how much of a region, are on the grid
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,15 @@ def print_regions(shares: RegionShares) -> None:
     console = out()
     table = Table()
     table.add_column("region", overflow="fold")
-    for name in ("share", f"{100 * shares.level:g}% interval", "all together", "cells", "inside"):
+    names = ("share", f"{100 * shares.level:g}% interval", "all together", "cells", "inside")
+    # Names need the room more than numbers that every file and document has, too.
+    shown = names if console.width >= WIDE_LETTERS else names[:3]
+    for name in shown:
         table.add_column(name, justify="right", no_wrap=True)
     for row in shares.largest_first[:MAX_SHOWN_REGIONS]:
-        table.add_row(printable(row.name), *row_texts(row))
+        table.add_row(printable(row.name), *row_texts(row)[: len(shown)])
     if shares.rest is not None:
-        table.add_row(f"({REST})", *row_texts(shares.rest))
+        table.add_row(f"({REST})", *row_texts(shares.rest)[: len(shown)])
     console.print(table)
     hidden = len(shares) - MAX_SHOWN_REGIONS
     if hidden > 0:

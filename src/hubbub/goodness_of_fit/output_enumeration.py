@@ -53,7 +53,7 @@ def enumerate_outputs(
     values = len(mechanism.domain) if among is None else among.size
 
     def text(codes: Codes) -> CellText:
-        return lambda position: space.write(space.decode(codes[position : position + 1])[0])
+        return lambda position: space.title(codes[position : position + 1])
 
     if not can_list(mechanism, max_entries):
         return None

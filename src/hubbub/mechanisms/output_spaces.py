@@ -55,6 +55,10 @@ class OutputSpace(ABC):
         """Return the text of one output, as files hold it."""
         return str(output)
 
+    def title(self, codes: Codes) -> str:
+        """Return one encoded output as sentences name it; `codes` has one line."""
+        return self.write(self.decode(codes)[0])
+
     @property
     def size(self) -> int | None:
         """The number of outputs, where codes are positions in a list; None otherwise."""
@@ -145,6 +149,10 @@ class ValueOutputs(OutputSpace):
     def decode(self, codes: Codes) -> Array:
         """Return the labels."""
         return self._domain.labels[codes]
+
+    def title(self, codes: Codes) -> str:
+        """Return what the domain calls the value: of a map, its place."""
+        return self._domain.title(int(codes[0]))
 
     @property
     def size(self) -> int:

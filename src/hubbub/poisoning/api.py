@@ -63,7 +63,7 @@ def worst_case_shift(
     Returns
     -------
     Shift
-        A number, the largest shift found, with `value`, `output`, `before`, `after` and `explain()`.
+        A number, the largest shift found, with `value`, `title`, `output`, `before`, `after` and `explain()`.
 
     Examples
     --------
@@ -96,7 +96,8 @@ def worst_case_shift(
         shifts.append(
             Shift(
                 share=share,
-                value=plain(reports.domain.labels[value]),
+                value=(label := plain(reports.domain.labels[value])),
+                title=repr(label) if isinstance(label, str) else reports.domain.title(value),
                 output=fake.text,
                 before=float(shown.probabilities[value]),
                 after=float(moved[value]),

@@ -189,8 +189,7 @@ def _output_text(mechanism: Mechanism, codes: Codes, noun: str = "output", times
         if isinstance(mechanism, UnaryEncoding):
             value = int(np.unpackbits(codes[column], count=len(mechanism.domain)).argmax())
             return f"a one for {mechanism.domain.title(value)} alone{often}"
-        space = mechanism.output_space
-        written = space.write(space.decode(codes[column : column + 1])[0])
+        written = mechanism.output_space.title(codes[column : column + 1])
         short = written if len(written) <= MAX_OUTPUT_LETTERS else written[: MAX_OUTPUT_LETTERS - 1] + "…"
         return f"{noun} {short}{often}"
 

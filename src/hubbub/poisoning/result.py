@@ -20,6 +20,8 @@ class Shift(float):
         The share of fake users.
     value : label
         The value whose share moves furthest.
+    title : str
+        What sentences call it: of a cell on the map, its place.
     output : str
         The report that all fake users send, in words.
     before, after : float
@@ -30,17 +32,20 @@ class Shift(float):
 
     share: float
     value: object
+    title: str
     output: str
     before: float
     after: float
     method: str
 
     def __new__(
-        cls, *, share: float, value: object, output: str, before: float, after: float, method: str = "auto"
+        cls, *, share: float, value: object, title: str, output: str, before: float, after: float, method: str = "auto"
     ) -> Shift:
         """Take the distance between `before` and `after` as the number."""
         shift = super().__new__(cls, abs(after - before))
-        vars(shift).update(share=share, value=value, output=output, before=before, after=after, method=method)
+        vars(shift).update(
+            share=share, value=value, title=title, output=output, before=before, after=after, method=method
+        )
         return shift
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -53,7 +58,7 @@ class Shift(float):
         """Return the shift in words, and what the number does not cover."""
         return (
             f"If {whole_percent(self.share)} of the users were fake and all sent {self.output}, the estimated share "
-            f"of {self.value!r} would move from {percent(self.before)} to {percent(self.after)}, by "
+            f"of {self.title} would move from {percent(self.before)} to {percent(self.after)}, by "
             f"{100 * float(self):.1f} percentage points. This is the largest shift that a search found; other fake "
             "reports may move a share further. No test can detect fake users who send what honest users with that "
             "value would send."

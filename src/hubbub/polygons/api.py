@@ -73,7 +73,13 @@ def regions(grid: Domain, geojson: object, *, name: str | None = None) -> Region
     inside = inside_shares(polygons, weights, lattice)
     covered = weights.toarray()[0] if len(polygons) == 1 else _covered(polygons, weights, lattice)
     heights = "Heights of points were left out." if any(has_height for _, has_height in parsed) else ""
-    notes = (numbered, converted, heights, _outside(names, inside), _overlap(names, polygons, weights, covered))
+    notes = (
+        numbered,
+        converted,
+        heights,
+        _outside(names, inside, lattice),
+        _overlap(names, polygons, weights, covered),
+    )
     return Regions(
         lattice,
         names,
@@ -111,18 +117,19 @@ def _grid_of(grid: object) -> Grid:
     )
 
 
-def _outside(names: tuple[str, ...], inside: Floats) -> str:
+def _outside(names: tuple[str, ...], inside: Floats, grid: Grid) -> str:
     """Return the note about regions that are not all on the grid."""
+    whole = "the grid" if grid.cells is None else "the cells that the grid keeps"
     partly = [place for place in np.argsort(inside, kind="stable").tolist() if 0.0 < inside[place] < 1.0]
     wholly = [names[place] for place in np.flatnonzero(inside == 0.0).tolist()]
     notes = []
     if partly:
         shown = [f"{names[place]} ({percent(float(inside[place]))} inside)" for place in partly]
         lie = f"{listed(shown, most=MAX_NAMED_REGIONS)} {'lies' if len(partly) == 1 else 'lie'}"
-        notes.append(f"{lie} partly outside the grid: a share is that of the part inside.")
+        notes.append(f"{lie} partly outside {whole}: a share is that of the part inside.")
     if wholly:
         lie = f"{listed(wholly, most=MAX_NAMED_REGIONS)} {'lies' if len(wholly) == 1 else 'lie'}"
-        notes.append(f"{lie} outside the grid: nothing is known there.")
+        notes.append(f"{lie} outside {whole}: nothing is known there.")
     return " ".join(notes)
 
 

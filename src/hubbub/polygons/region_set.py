@@ -74,6 +74,19 @@ class Regions(Portable):
             self.names[region] if weight > 0.0 else None for region, weight in zip(largest, weights, strict=True)
         )
 
+    def position(self, name: str) -> int:
+        """Return the place of a region among `names`; refuse what is no region."""
+        if name not in self.names:
+            close = get_close_matches(str(name), self.names, 3) or list(self.names)
+            raise RegionsError(
+                "no region has this name",
+                where="Regions.names",
+                got=shorten(name),
+                expected=f"one of {listed(close, most=MAX_NAMED_REGIONS)}",
+                remedy="choose one of Regions.names",
+            )
+        return self.names.index(name)
+
     def of(self, name: str) -> dict[int, float]:
         """Return a region as {cell: weight}, to be used as `of` in `hubbub.interval` and `hubbub.compare`.
 
@@ -87,16 +100,7 @@ class Regions(Portable):
         dict
             The cells that the region has a part of.
         """
-        if name not in self.names:
-            close = get_close_matches(str(name), self.names, 3) or list(self.names)
-            raise RegionsError(
-                "no region has this name",
-                where="Regions.of(name)",
-                got=shorten(name),
-                expected=f"one of {listed(close, most=MAX_NAMED_REGIONS)}",
-                remedy="choose one of Regions.names",
-            )
-        row = self.weights[[self.names.index(name)], :]
+        row = self.weights[[self.position(name)], :]
         if row.nnz == 0:
             raise RegionsError(
                 "the region has no part of any cell",

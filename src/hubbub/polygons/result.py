@@ -104,9 +104,8 @@ class RegionShares(Portable):
         return len(self.rows)
 
     def __getitem__(self, name: str) -> RegionShare:
-        """Return the row of a region."""
-        self.regions.of(name)  # refuses what is no region
-        return self.rows[self.regions.names.index(name)]
+        """Return the row of a region; of one outside the grid, a row in which nothing is known."""
+        return self.rows[self.regions.position(name)]
 
     @property
     def largest_first(self) -> tuple[RegionShare, ...]:

@@ -140,7 +140,12 @@ def _left_to_right(line: str) -> str:
 def tell_missing_letters(axes: Axes) -> None:
     """Say once in a picture that some of its letters have no font, if that is so."""
     legend = axes.get_legend()
-    named = [*axes.get_xticklabels(), *axes.get_yticklabels(), *([] if legend is None else legend.get_texts())]
+    named = [
+        *axes.get_xticklabels(),
+        *axes.get_yticklabels(),
+        *axes.texts,
+        *([] if legend is None else legend.get_texts()),
+    ]
     texts = [axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), *(name.get_text() for name in named)]
     if any(SQUARE in text for text in texts):
         axes.figure.supxlabel(HINT, fontsize="x-small", parse_math=False)

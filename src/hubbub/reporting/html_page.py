@@ -12,6 +12,7 @@ import numpy as np
 
 from hubbub.core.files import write_file
 from hubbub.core.text import percent, plural, whole_percent
+from hubbub.polygons.result import REST
 from hubbub.rendering.margins import MARGIN_TEXTS, margin_classes
 from hubbub.reporting.html_templates import content_policy, read_asset, render
 from hubbub.reporting.page_values import (
@@ -77,6 +78,7 @@ def render_page(page: Page) -> str:
         descriptions={view.name: DESCRIPTIONS[view.name](page) for view in page.views},
         intervals=_which_intervals(page),
         interval_text=_interval_text,
+        rest_name=REST,
         region_intervals=_region_intervals(page),
         value_word="cell" if page.domain.chart == "map" else "value",
         largest=page.largest_first()[:MAX_LISTED_VALUES],

@@ -14,7 +14,7 @@ from hubbub.core.serialization import Portable
 from hubbub.core.text import percent
 from hubbub.domains import Domain
 from hubbub.estimators import Estimate
-from hubbub.polygons import Regions, region_shares
+from hubbub.polygons import Regions, RegionShare, region_shares
 from hubbub.reports import Reports
 
 MIN_INSIDE = 0.995  # a region with less of its area on the map than this is told to be partly outside
@@ -34,6 +34,7 @@ class MapRegions(Portable):
     high_together: Floats
     inside: Floats
     notes: tuple[str, ...] = ()  # what to know about them and their intervals
+    rest: RegionShare | None = None  # what no region covers; None: nothing, or its interval was not computed
 
     @property
     def cell_names(self) -> tuple[str | None, ...]:
@@ -67,11 +68,11 @@ def map_regions(
         low, high, low_together, high_together = (
             np.array([getattr(row, end) for row in shares.rows], dtype=np.float64) for end in ends
         )
-        notes = tuple(shares.notes())
+        notes, rest = tuple(shares.notes()), shares.rest
     else:
         estimate = np.where(regions.inside > 0.0, regions.weights_over(domain) @ shown.probabilities, np.nan)
         low = high = low_together = high_together = np.full(len(regions), np.nan)
-        notes = regions.notes
+        notes, rest = regions.notes, None
     return MapRegions(
         regions.names,
         tuple(tuple(tuple(map(tuple, ring.tolist())) for ring in rings) for rings in regions.outlines),
@@ -83,6 +84,7 @@ def map_regions(
         high_together,
         regions.inside,
         notes,
+        rest,
     )
 
 
@@ -96,13 +98,20 @@ def check_regions(regions: object, domain: Domain) -> None:
             expected="regions of the study's grid",
             remedy="pass hubbub.regions(grid, 'districts.geojson')",
         )
-    if domain.grid != regions.grid or not domain.is_on_map:
+    if not domain.is_on_map:
+        raise SettingError(
+            "the page's map has no place in the world",
+            where="report(regions=)",
+            got=shorten(domain),
+            expected="a page about a grid over a box on the map",
+            remedy="build the study's grid with Grid.over(south=, west=, north=, east=, ...); without a page, "
+            "regions.shares(reports) has the shares",
+        )
+    if domain.grid != regions.grid:
         raise SettingError(
             "the regions belong to another map",
             where="report(regions=)",
             got=shorten(regions.grid),
-            expected=f"regions of the page's own grid: {shorten(domain.grid)}"
-            if domain.is_on_map
-            else "a page about a grid over a box on the map",
+            expected=f"regions of the page's own grid: {shorten(domain.grid)}",
             remedy="make them for the study's grid: hubbub.regions(study.domain, 'districts.geojson')",
         )

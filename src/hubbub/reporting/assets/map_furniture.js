@@ -53,14 +53,16 @@ const areaOf = ({x, y}) => Math.abs(x.reduce((total, _, corner) => {
   return total + x[corner] * y[next] - x[next] * y[corner];
 }, 0)) / 2;
 
-// Where a region's name stands: in the middle of its largest ring, or of the widest run of it at half its height.
-function labelPlace(ring) {
+// Where a region's name stands: in the widest run of the region, its holes left out, at half the height of its largest ring.
+function labelPlace(largest, rings) {
   const ends = (numbers) => [Math.min(...numbers), Math.max(...numbers)];
-  const [south, north] = ends(ring.y), y = (south + north) / 2, crossings = [];
-  ring.x.forEach((x, corner) => {
-    const before = (corner || ring.x.length) - 1, [x1, y1] = [ring.x[before], ring.y[before]];
-    if (y1 > y !== ring.y[corner] > y) crossings.push(x1 + ((y - y1) / (ring.y[corner] - y1)) * (x - x1));
-  });
+  const [south, north] = ends(largest.y), y = (south + north) / 2, crossings = [];
+  for (const ring of rings) {
+    ring.x.forEach((x, corner) => {
+      const before = (corner || ring.x.length) - 1, [x1, y1] = [ring.x[before], ring.y[before]];
+      if (y1 > y !== ring.y[corner] > y) crossings.push(x1 + ((y - y1) / (ring.y[corner] - y1)) * (x - x1));
+    });
+  }
   crossings.sort((first, second) => first - second);
   let best = {x: NaN, y, width: 0, height: north - south};
   for (let run = 0; run + 1 < crossings.length; run += 2) {
@@ -75,7 +77,7 @@ function regionLabels({x, y}, pixels) {
   const scale = pixels.x / (x[1] - x[0]), placed = [];
   const candidates = outlines.map((rings, number) => {
     const [ring] = rings.toSorted((first, second) => areaOf(second) - areaOf(first));
-    return ring ? {...labelPlace(ring), area: areaOf(ring), name: cut(regionNames[number], MAX_REGION_LETTERS)} : {width: 0};
+    return ring ? {...labelPlace(ring, rings), area: areaOf(ring), name: cut(regionNames[number], MAX_REGION_LETTERS)} : {width: 0};
   }).filter(({width}) => width > 0).sort((first, second) => second.area - first.area);
   for (const candidate of candidates) {
     const half = {x: (LETTER_PIXELS * [...candidate.name].length + 8) / 2 / scale, y: LABEL_HEIGHT / 2 / scale};
