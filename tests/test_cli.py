@@ -64,7 +64,8 @@ def small(tmp_path: Path) -> Path:
 KEYS = [
     "version", "fingerprint", "method", "status", "converged", "unique", "users", "effective_users", "rejected",
     "log_likelihood", "gap", "iterations", "settings", "notes", "dates", "epsilon_per_user", "fit", "interval",
-    "worst_case_shift", "suggestion", "regions", "region_rest", "region_notes", "estimate",
+    "worst_case_shift", "suggestion", "regions", "region_rest", "region_level",
+    "region_notes", "estimate",
 ]  # fmt: skip
 
 

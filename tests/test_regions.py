@@ -508,6 +508,7 @@ def test_the_terminal_prints_regions_as_python_has_them(folder: Path) -> None:
         assert f"{mine.estimate:.4f}" in shown.stdout
         assert f"{mine.low:.4f} to {mine.high:.4f}" in shown.stdout
     assert document["region_rest"] is None
+    assert (document["interval"], document["region_level"]) == (None, 0.95)  # --quick: none of values
     assert "spread evenly" in shown.stdout
     assert "column" not in shown.stdout  # cells have no names that people know
 

@@ -122,7 +122,8 @@ def command(
         else:
             inputs = {ALL_USERS: read_and_print_notes(study, sources, reading, client)}
         domain = next(iter(inputs.values())).reports.domain
-        if output is not None and output.suffix.lower() == ".geojson":
+        map_files = (".geojson", ".parquet") if places.regions is not None else (".geojson",)
+        if output is not None and output.suffix.lower() in map_files:
             check_on_map(domain)  # before it takes minutes to compute
         own = places.read(domain)
         max_intervals = MAX_SHOWN_VALUES if is_shown else None

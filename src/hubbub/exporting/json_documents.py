@@ -70,9 +70,14 @@ def estimate_document(
 def regions_document(shares: RegionShares | None) -> dict[str, Any]:
     """Return the entries about regions; null if nobody asked for any."""
     if shares is None:
-        return {"regions": None, "region_rest": None, "region_notes": None}
+        return {"regions": None, "region_rest": None, "region_level": None, "region_notes": None}
     own = shares.document()
-    return {"regions": own["regions"], "region_rest": own["rest"], "region_notes": own["notes"]}
+    return {
+        "regions": own["regions"],
+        "region_rest": own["rest"],
+        "region_level": own["level"],  # `interval`, which is about values, is null with --quick
+        "region_notes": own["notes"],
+    }
 
 
 def dates_document(dates: ReportDates) -> dict[str, Any]:

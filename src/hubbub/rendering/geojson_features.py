@@ -24,7 +24,7 @@ def check_on_map(domain: Domain) -> tuple[Grid, Box]:
     if grid is None or grid.box is None:
         raise DomainError(
             "these values have no place on the map",
-            where="GeoJSON",
+            where="map files",
             got=repr(domain.unrestricted)[:100],
             expected="a grid over a box on the map",
             remedy="build it with Grid.over(south=, west=, north=, east=, ...); write other domains to .csv or .json",
