@@ -41,7 +41,10 @@ MIN_REST_CELLS = 0.01  # in no region: less is how neighbours were digitised
 SPARE_USERS = 2.0
 BY_PROFILE = "by the profile likelihood"
 BY_LINEAR = "from an unbiased estimate that is linear in the reports"
-NARROWER = "Those by the profile likelihood (region intervals: profile) are often narrower by half, and take longer."
+NARROWER = (
+    "Profile intervals (--region-intervals profile, method='profile') take longer, and are narrower where the noise "
+    "reaches over several cells."
+)
 
 
 class _Ends(NamedTuple):
