@@ -6,7 +6,7 @@
 * smoothing: the root mean square error of smoothed estimates, relative to that of each period by itself;
 * seconds for 12 periods of 6 categories, and for 52 periods of two.
 
-Run: python benchmarks/trend.py [--runs 1000] [--only changes|coverage|smoothing|time]
+Run: python benchmarks/trend.py [--runs 1000] [--only changes|coverage|smoothing|time, or with a setting: "coverage: step"]
 """
 
 from __future__ import annotations
@@ -106,10 +106,12 @@ def found_changes(reports: list[hb.Reports], seed: int) -> list[FoundChange]:
     return finish(search.find())
 
 
-def changes(runs: int) -> Iterator[dict[str, Any]]:
+def changes(runs: int, only: str) -> Iterator[dict[str, Any]]:
     """Yield rows: false changes at most 5%, and how many of the true ones are found."""
     noise = 2.0 * math.sqrt(LEVEL * (1.0 - LEVEL) / runs)
     for number, setting in enumerate([*constant(), *changing()]):
+        if not setting.name.startswith(only):
+            continue
         false, complete, at_place = 0, 0, 0
         places = setting.places
         for run in range(runs):
@@ -127,9 +129,11 @@ def changes(runs: int) -> Iterator[dict[str, Any]]:
         )
 
 
-def coverage(runs: int) -> Iterator[dict[str, Any]]:
+def coverage(runs: int, only: str) -> Iterator[dict[str, Any]]:
     """Yield rows: how often bands hold all periods of a value, and intervals of differences hold theirs."""
     for number, setting in enumerate([*constant(), *changing(), *drifting()]):
+        if not setting.name.startswith(only):
+            continue
         held = np.zeros(setting.truths.shape[1])
         differences: list[bool] = []
         for run in range(runs):
@@ -164,9 +168,11 @@ def _held_differences(setting: Setting, trend: hb.Trend) -> list[bool]:
     return held
 
 
-def smoothing(runs: int) -> Iterator[dict[str, Any]]:
+def smoothing(runs: int, only: str) -> Iterator[dict[str, Any]]:
     """Yield rows: errors of smoothed estimates, and of each period by itself."""
     for number, setting in enumerate([*constant(), *changing(), *drifting()]):
+        if not setting.name.startswith(only):
+            continue
         errors = np.zeros(2)
         kinds: dict[str, int] = {}
         for run in range(runs):
@@ -179,7 +185,7 @@ def smoothing(runs: int) -> Iterator[dict[str, Any]]:
         yield row(f"smoothing: {setting.name}", chosen, f"{ratio:.2f} of the error", "<= 1.05", holds=ratio <= 1.05)
 
 
-def times(_: int) -> Iterator[dict[str, Any]]:
+def times(_: int, _only: str) -> Iterator[dict[str, Any]]:
     """Yield rows: seconds of a year of months and of weeks."""
     six = hb.RandomizedResponse(hb.Categories(list("abcdef")), 2.0)
     ranks = 1.0 / np.arange(1, 7) ** 1.2
@@ -201,7 +207,7 @@ def times(_: int) -> Iterator[dict[str, Any]]:
         yield row(f"time: {name}", "with estimates", f"{seconds:.1f} s", f"<= {limit:g} s", holds=seconds <= limit)
 
 
-STUDIES: dict[str, tuple[Callable[[int], Iterator[dict[str, Any]]], float]] = {
+STUDIES: dict[str, tuple[Callable[[int, str], Iterator[dict[str, Any]]], float]] = {
     "changes": (changes, 1.0),
     "coverage": (coverage, SHARE_OF_TRENDS),
     "smoothing": (smoothing, SHARE_OF_TRENDS),
@@ -212,10 +218,11 @@ STUDIES: dict[str, tuple[Callable[[int], Iterator[dict[str, Any]]], float]] = {
 def main() -> None:
     """Print and keep the table."""
     given = study_parser(__doc__, RUNS).parse_args()
+    chosen, _, setting = given.only.partition(": ")
     for name, (study, share) in STUDIES.items():
-        if name.startswith(given.only):
+        if name.startswith(chosen):
             with threads_for(1):
-                for found in study(max(10, round(share * given.runs))):
+                for found in study(max(10, round(share * given.runs)), setting):
                     save_merged("trend", [found])
 
 
