@@ -11,7 +11,8 @@ endif
 CREATED := $(VENV)/.created
 RUNTIME := $(VENV)/.runtime
 READY := $(VENV)/.ready
-CODE := src tests scripts benchmarks
+CODE := src tests scripts benchmarks docs/conf.py docs/_extensions docs/gallery
+DOCS := $(VENV)/.docs
 # One thread for linear algebra each: the tests themselves run side by side. Compiled modules are kept, whatever the
 # environment says, because the tests start hundreds of processes that would each compile them anew.
 TEST_SETTINGS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
@@ -19,7 +20,7 @@ TEST_SETTINGS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMB
 # What does not need each other is made side by side: a browser for the tests while the packages are installed.
 MAKEFLAGS += --jobs=2
 
-.PHONY: demo test lint style format slow matrix paper benchmarks studies accuracy few-values clean
+.PHONY: docs docs-serve demo test lint style format slow matrix paper benchmarks studies accuracy few-values clean
 
 demo: $(RUNTIME)
 	$(BIN)/hubbub demo -o demo-output
@@ -40,6 +41,13 @@ style: $(READY)
 
 slow: $(READY)
 	$(TEST_SETTINGS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 -m slow
+
+# The site, in a folder for each version: tutorials and pictures are made anew where their code has changed.
+docs: $(DOCS)
+	$(BIN)/python scripts/build_site.py site
+
+docs-serve: docs
+	$(BIN)/python scripts/serve_site.py site
 
 # Installs and imports hubbub under every Python version that pyproject.toml claims and this machine has.
 matrix:
@@ -102,6 +110,10 @@ $(RUNTIME): $(CREATED)
 $(READY): $(CREATED) $(if $(filter demo paper,$(MAKECMDGOALS)),$(RUNTIME))
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[dev]"
 	@$(PYTHON) -c "[open(name, 'w').close() for name in ('$(RUNTIME)', '$(READY)')]"
+
+$(DOCS): $(CREATED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs,cluster]"
+	@$(PYTHON) -c "open('$(DOCS)', 'w').close()"
 
 # Tests of pages in a real browser need a chromium; without one they are skipped, and the end of the run says so.
 # HUBBUB_CHROMIUM names another one. Where none can be installed, everything else goes on.

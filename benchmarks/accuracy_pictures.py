@@ -1,4 +1,4 @@
-"""Draw docs/accuracy-*.png: errors along the path of EM, errors in all cases, and the candidates of one study.
+"""Draw docs/pictures/accuracy-*.png: errors along the path of EM, errors in all cases, and the candidates of one study.
 
 Run: python benchmarks/accuracy_pictures.py [--counts FILE], after benchmarks/accuracy.py
 """
@@ -22,8 +22,8 @@ from measure import counts_argument
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PATHS, ALL_CASES = ROOT / "docs" / "accuracy-path.png", ROOT / "docs" / "accuracy-cases.png"
-CANDIDATES = ROOT / "docs" / "accuracy-selection.png"
+PATHS, ALL_CASES = ROOT / "docs" / "pictures" / "accuracy-path.png", ROOT / "docs" / "pictures" / "accuracy-cases.png"
+CANDIDATES = ROOT / "docs" / "pictures" / "accuracy-selection.png"
 PEOPLE = 123_026  # in the paper's counts of San Francisco
 # Okabe and Ito's colours, which colour-blind readers can tell apart; shapes and dashes say the same once more.
 BLUE, ORANGE, GREEN, SKY, RED, PINK = "#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7"
@@ -166,7 +166,7 @@ def draw_group(axes: Axes, own: list[Case], first: int, table: Table) -> None:
 
 
 def draw_selection() -> None:
-    """Draw the candidates of `auto` for the example of docs/accuracy.md: a block through geometric noise."""
+    """Draw the candidates of `auto` for the example of the page on accuracy: a block through geometric noise."""
     import matplotlib.pyplot as plt
 
     mechanism = hb.TruncatedGeometric(hb.Integers(0, 99), 0.5)

@@ -1,4 +1,4 @@
-"""Where `auto` stands among all methods of the accuracy study: a section of docs/accuracy-cases.md."""
+"""Where `auto` stands among all methods of the accuracy study: a section of docs/reference/accuracy-cases.md."""
 
 from __future__ import annotations
 

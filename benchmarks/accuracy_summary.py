@@ -1,4 +1,4 @@
-"""What benchmarks/accuracy.py has measured: its file, the summary of it, and docs/accuracy-cases.md."""
+"""What benchmarks/accuracy.py has measured: its file, the summary of it, and docs/reference/accuracy-cases.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Key = tuple[str, int]
 
 KEPT = RESULTS / "accuracy.jsonl"
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "accuracy-cases.md"
+PAGE = ROOT / "docs" / "reference" / "accuracy-cases.md"
 RIVAL_CODE = ("rivals.py", "unfolding.py")
 MEASURED = ("domains", "estimators", "solvers")  # the packages whose code decides what `auto` and `ems` do
 FLOOR = 1e-4  # an error below counts as this: some estimates are exact, and have no ratio

@@ -1,4 +1,4 @@
-"""Measuring side by side: times, memory of a fresh process, and rows that end up in docs/benchmarks.md."""
+"""Measuring side by side: times, memory of a fresh process, and rows that end up in docs/reference/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def row(problem: str, measured: str, reached: str, asked: str, *, holds: bool) -
 
 
 def save(name: str, rows: list[dict[str, Any]]) -> None:
-    """Keep the rows for docs/benchmarks.md, with the machine they come from."""
+    """Keep the rows for docs/reference/benchmarks.md, with the machine they come from."""
     RESULTS.mkdir(exist_ok=True)
     libraries = ("numpy", "scipy", "numba")
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, " + ", ".join(

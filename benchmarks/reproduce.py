@@ -21,11 +21,11 @@ from typing import Any
 from hubbub.paper.wording import printed_place
 from measure import row, save
 
-PAGE = Path(__file__).parent.parent / "docs" / "paper-claims.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "paper-claims.md"
 HEAD = """# The paper's claims, one by one
 
 Written by `python benchmarks/reproduce.py --counts FILE` from the `summary.json` of a full run: {people:,} check-ins in
-{cells} cells, {runs} runs of each setting, seed {seed}. [How to run it, and what the verdicts mean](reproduce.md).
+{cells} cells, {runs} runs of each setting, seed {seed}. [How to run it, and the verdicts](../how-to/reproduce.md).
 
 | claim | where in the paper | figure | measured | verdict |
 |---|---|---|---|---|

@@ -15,7 +15,7 @@ import numpy as np
 import hubbub as hb
 from measure import apart, row, save, seconds
 
-PICTURE = Path(__file__).parent.parent / "docs" / "benchmarks.png"
+PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "benchmarks.png"
 DOMAINS = (100, 1_000, 10_000, 100_000, 1_000_000)
 CROWDS = tuple(10**power for power in range(3, 10))
 SIDES = (10, 32, 100, 316)

@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md, and the tables of other pages, from what the benchmarks have measured (benchmarks/results).
+"""Write docs/reference/benchmarks.md, and the tables of other pages, from what the benchmarks have measured.
 
 Run: python benchmarks/table.py
 """
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "benchmarks.md"
-REPORT = HERE.parent / "docs" / "report.md"
+PAGE = HERE.parent / "docs" / "reference" / "benchmarks.md"
+REPORT = HERE.parent / "docs" / "how-to" / "report.md"
 COVERAGE = ("sets", "sets_against_likelihood")
 ORDER = (
     "maximum",
@@ -48,10 +48,10 @@ ORDER = (
     "reproduce",
 )
 BELOW = {
-    "sizes": "![seconds and memory against the size of the domain and the number of users](benchmarks.png)",
-    "accuracy": """![the error against the iterations of EM, in the paper's experiments](accuracy-path.png)
+    "sizes": "![seconds and memory against the size of the domain and the number of users](../pictures/benchmarks.png)",
+    "accuracy": """![the error against the iterations of EM, in the paper's experiments](../pictures/accuracy-path.png)
 
-![the errors in all cases relative to the best iterate of EM](accuracy-cases.png)
+![the errors in all cases relative to the best iterate of EM](../pictures/accuracy-cases.png)
 
 [All cases](accuracy-cases.md)""",
 }

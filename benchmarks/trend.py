@@ -6,7 +6,7 @@
 * smoothing: the root mean square error of smoothed estimates, relative to that of each period by itself;
 * seconds for 12 periods of 6 categories, and for 52 periods of two.
 
-Run: python benchmarks/trend.py [--runs 1000] [--only changes|coverage|smoothing|time, or with a setting: "coverage: step"]
+Run: python benchmarks/trend.py [--runs 1000] [--only changes|coverage|smoothing|time, or "coverage: step"]
 """
 
 from __future__ import annotations

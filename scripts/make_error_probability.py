@@ -1,4 +1,4 @@
-"""Draw docs/error_probability.png: how often one user's value is guessed wrongly, against how many reports they sent.
+"""Draw docs/pictures/error_probability.png: how often one value is guessed wrongly, against the reports sent.
 
 Run from the repository's root; the seeds are fixed. Dots are simulated guesses, lines are the two bounds of
 `hubbub.auditing.error_probability_bounds`.
@@ -19,7 +19,7 @@ import hubbub as hb
 from hubbub.auditing.error_probability_bounds import error_probability
 from hubbub.core.arrays import Floats
 
-TARGET = Path("docs/error_probability.png")
+TARGET = Path("docs/pictures/error_probability.png")
 USERS = 20_000  # simulated for each value and number of reports: shares below about 1e-4 cannot be seen
 LOWEST = 1e-5  # of the picture
 COUNTS = np.unique(np.geomspace(1, 1000, 150).round().astype(int))

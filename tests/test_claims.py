@@ -615,7 +615,7 @@ def test_small_examples(check: str, matrix: Sequence[Sequence[str]], counts: Seq
 
 
 def test_the_small_examples_of_the_paper() -> None:
-    """docs/errata.md, entries 1 to 3: the examples need nothing measured."""
+    """docs/explanation/errata.md, entries 1 to 3: the examples need nothing measured."""
     figures = read_figures(["ridge", "corner"])
     verdicts = {each.claim.id: each.verdict for each in judge_claims(figures, Results(place(), 1, True, {}))}
     assert verdicts.pop("corner-derivatives") == FAILS

@@ -323,7 +323,7 @@ def test_which_reports_merge() -> None:
 
 
 def test_the_examples_of_the_page_run(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (Path(__file__).parent.parent / "docs" / "cluster.md").read_text()
+    text = (Path(__file__).parent.parent / "docs" / "how-to" / "cluster.md").read_text()
     code = "\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL))
     assert "tcp://10.0.0.1:8786" in code
     monkeypatch.chdir(tmp_path)

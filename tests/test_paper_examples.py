@@ -1,6 +1,6 @@
 """The paper's counterexamples: the section "Revisiting the properties of IBU and MLEs", and where to start.
 
-Each test cites the label of the statement it checks. Where the paper errs, docs/errata.md says what is right.
+Each test cites the label of the statement it checks. Where the paper errs, the page of errata says what is right.
 """
 
 from __future__ import annotations

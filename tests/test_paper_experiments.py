@@ -1,7 +1,7 @@
 """The paper's mechanisms, formula by formula, and its experiments.
 
 Formulas are written out here a second time, independently of the source. Each test cites the label of the
-statement it checks. Where the paper errs, docs/errata.md says what is right.
+statement it checks. Where the paper errs, docs/explanation/errata.md says what is right.
 """
 
 from __future__ import annotations

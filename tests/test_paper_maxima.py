@@ -1,6 +1,6 @@
 """Which distributions are maximum likelihood estimators: the paper's single input, and its uniqueness results.
 
-Each test cites the label of the statement it checks. Where the paper errs, docs/errata.md says what is right.
+Each test cites the label of the statement it checks. Where the paper errs, the page of errata says what is right.
 """
 
 from __future__ import annotations

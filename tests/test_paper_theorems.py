@@ -1,7 +1,7 @@
 """The paper's EM theory on drawn surveys: every user with outputs of their own, from non-symmetric mechanisms.
 
 The test computes G, Q and H from the paper's definitions, user by user; hubbub sees the reports only. Each
-test cites the label of the statement it checks. Where the paper errs, docs/errata.md says what is right.
+test cites the label of the statement it checks. Where the paper errs, docs/explanation/errata.md says what is right.
 """
 
 from __future__ import annotations

@@ -164,20 +164,20 @@ def blocks(path: Path, language: str) -> str:
 
 EXAMPLES = [
     "README.md",
-    "docs/accuracy.md",
-    "docs/compare.md",
-    "docs/intake.md",
-    "docs/maps.md",
-    "docs/mechanisms.md",
-    "docs/nightly.md",
-    "docs/plan.md",
-    "docs/privatizing.md",
-    "docs/report.md",
-    "docs/survey.md",
-    "docs/tally.md",
-    "docs/trend.md",
-    "docs/weights.md",
-    pytest.param("docs/trust.md", marks=pytest.mark.slow),
+    "docs/explanation/accuracy.md",
+    "docs/how-to/compare-groups.md",
+    "docs/how-to/read-reports.md",
+    "docs/how-to/maps.md",
+    "docs/reference/mechanisms.md",
+    "docs/how-to/nightly.md",
+    "docs/how-to/plan.md",
+    "docs/how-to/privatize.md",
+    "docs/how-to/report.md",
+    "docs/tutorials/survey.md",
+    "docs/reference/tally.md",
+    "docs/how-to/compare-periods.md",
+    "docs/how-to/weights.md",
+    pytest.param("docs/explanation/trust.md", marks=pytest.mark.slow),
 ]
 
 
@@ -197,7 +197,7 @@ def test_python_examples_run(name: str, monkeypatch: pytest.MonkeyPatch, tmp_pat
     ("name", "command", "picture"),
     [
         ("README.md", "hubbub estimate", "estimate.png"),
-        pytest.param("docs/plan.md", "hubbub plan", "plan.png", marks=pytest.mark.slow),
+        pytest.param("docs/how-to/plan.md", "hubbub plan", "plan.png", marks=pytest.mark.slow),
     ],
 )
 def test_shell_examples_run(name: str, command: str, picture: str, tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_dependencies_each_have_their_line() -> None:
 
 def test_the_coverage_that_the_page_of_reports_tells_is_the_one_measured() -> None:
     with_coverage = runpy.run_path(str(ROOT / "benchmarks" / "table.py"))["with_coverage"]
-    page = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "report.md").read_text(encoding="utf-8")
     assert with_coverage(page) == page
     assert with_coverage(page.replace("% |", "% or so |")) == page  # what is typed in does not stay
 
@@ -247,15 +247,15 @@ def test_what_is_slow_to_load_is_loaded_where_it_is_used() -> None:
 
 
 def test_every_cause_is_in_the_documentation() -> None:
-    text = (ROOT / "docs" / "intake.md").read_text()
+    text = (ROOT / "docs" / "how-to" / "read-reports.md").read_text()
     assert [code for code, words in CAUSES.items() if f"| `{code}` | {words} |" not in text] == []
 
 
 def test_the_cost_model_has_the_numbers_that_were_measured() -> None:
-    """What docs/cluster.md reckons with is what benchmarks/cluster.py kept."""
+    """What docs/how-to/cluster.md reckons with is what benchmarks/cluster.py kept."""
     kept = json.loads((ROOT / "benchmarks" / "results" / "cluster.json").read_text())["rows"]
     reached = {row["measured"].partition(":")[0].partition(",")[0]: row["reached"] for row in kept}
-    page = (ROOT / "docs" / "cluster.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "cluster.md").read_text()
     for measured, shown in {
         "one evaluation": r"\| one evaluation, for each report and core \| {} \|",
         "for each further part": r"\| for each further part \| {} \|",

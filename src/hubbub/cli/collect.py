@@ -32,7 +32,7 @@ class WatermarkOptions:
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Go on where the last run ended, by this id or time of arrival (docs/nightly.md).",
+            help="Go on where the last run ended, by this id or time of arrival (docs/how-to/nightly.md).",
         ),
     ] = None
     late: Annotated[

@@ -79,7 +79,7 @@ AsOfOption = Annotated[
     typer.Option("--as-of", metavar="DATE|TIME", help="What was known then: leave out rows with a later time."),
 ]
 Cluster = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: tcp://HOST:8786 (docs/cluster.md).")
+    str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: tcp://HOST:8786 (docs/how-to/cluster.md).")
 ]
 
 

@@ -28,7 +28,8 @@ class RegionOptions:
     """Which regions, and how their intervals are computed."""
 
     regions: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Shares of the regions in this GeoJSON file (docs/maps.md).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Shares of the regions in this GeoJSON file (docs/how-to/maps.md)."),
     ] = None
     region_name: Annotated[
         str | None, typer.Option(metavar="PROPERTY", help="The property that names the regions.")

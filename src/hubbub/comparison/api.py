@@ -55,7 +55,7 @@ def compare(
     of both groups at once: the differences of all pairs of distributions whose joint deviance is below a cutoff, which
     is simulated where shares may be 0. Equality of the two distributions is tested by the likelihood ratio; its p-value
     comes from dealing users to the groups at random, or from simulations where the groups used different
-    mechanisms (docs/compare.md).
+    mechanisms (docs/how-to/compare-groups.md).
 
     Parameters
     ----------

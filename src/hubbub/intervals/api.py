@@ -63,9 +63,9 @@ def interval(
     ``method="profile"`` returns the lowest and the highest value of the statistic over all distributions whose
     deviance, twice how far the log-likelihood is below its maximum, is below a cutoff. Both endpoints are certified: no
     distribution in that set is beyond them, whether or not the maximum is unique. The cutoff is simulated
-    (docs/trust.md), because zeros in the truth make that of chi-square too small; for a single value among more than
-    100, with less than a fifth of the mass, it is that of chi-square with one degree of freedom. Where the estimate is
-    outside, `low` or `high` is extended to it; `confidence_low` and `confidence_high` keep the endpoints.
+    (see the page on trust), because zeros in the truth make that of chi-square too small; for a single value among
+    more than 100, with less than a fifth of the mass, it is that of chi-square with one degree of
+    freedom. Where the estimate is outside, `low` or `high` is extended to it; `confidence_low` and `confidence_high` keep the endpoints.
 
     ``method="bootstrap"`` resamples the users and estimates again each time. It shows how the estimate varies, not how
     far it is from the truth: a regularised estimate has a bias, which `bias` guesses.
@@ -94,7 +94,7 @@ def interval(
         The source of randomness, or a seed. By default the same reports give the same interval.
     fakes : float
         A share of the users who may be fake: the interval holds the honest users' statistic whatever these sent
-        (docs/trust.md). 0 by default. Profile only.
+        (docs/explanation/trust.md). 0 by default. Profile only.
 
     Returns
     -------

@@ -75,7 +75,7 @@ class Reports(Portable):
         outputs : array
             One output for each user, in the form that ``mechanism.privatize`` returns.
         weights : array, optional
-            Survey weights: how many people each user stands for (docs/weights.md).
+            Survey weights: how many people each user stands for (docs/how-to/weights.md).
         strata, clusters : array, optional
             The stratum in which each user was sampled, and the cluster of users who were sampled together.
 

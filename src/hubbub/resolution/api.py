@@ -56,8 +56,9 @@ def resolve(
     with probability `level`, although the reports suggested the parts.
 
     ``method="family"`` bounds the shares of all ranges, rectangles or sets at once, by an estimate that is linear in
-    the reports, and uses that probabilities are not negative (docs/trust.md). ``method="halves"`` chooses the parts by
-    a random half of the users, and bounds them by profile intervals from the other half.
+    the reports, and uses that probabilities are not negative (see the page on trust).
+    ``method="halves"`` chooses the parts by a random half of the users, and bounds them by profile
+    intervals from the other half.
 
     Parameters
     ----------

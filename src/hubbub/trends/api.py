@@ -38,7 +38,7 @@ def trend(
 
     Each period is estimated by itself, as ``hubbub.estimate`` and ``hubbub.interval`` do; bands hold for all periods at
     once. Changes are found by testing spans of periods such that, with probability `level`, no change is named where
-    there is none (docs/trend.md). Mechanisms and epsilons may differ between periods.
+    there is none (docs/how-to/compare-periods.md). Mechanisms and epsilons may differ between periods.
 
     Parameters
     ----------
