@@ -65,7 +65,8 @@ def interval(
     distribution in that set is beyond them, whether or not the maximum is unique. The cutoff is simulated
     (see the page on trust), because zeros in the truth make that of chi-square too small; for a single value among
     more than 100, with less than a fifth of the mass, it is that of chi-square with one degree of
-    freedom. Where the estimate is outside, `low` or `high` is extended to it; `confidence_low` and `confidence_high` keep the endpoints.
+    freedom. Where the estimate is outside, `low` or `high` is extended to it; `confidence_low` and `confidence_high`
+    keep the endpoints.
 
     ``method="bootstrap"`` resamples the users and estimates again each time. It shows how the estimate varies, not how
     far it is from the truth: a regularised estimate has a bias, which `bias` guesses.
