@@ -21,6 +21,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "mathml",
+    "glossary_links",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints", "gallery", "pictures-and-code/*.ipynb", "pictures-and-code/*.py"]
 
@@ -51,6 +52,47 @@ sphinx_gallery_conf = {
     "min_reported_time": 1e9,
     "abort_on_example_error": True,
 }
+
+# Words whose meaning here is that of everyday speech are in the glossary, and not linked to it.
+glossary_everyday_words = [
+    "value",
+    "row",
+    "group",
+    "source",
+    "item",
+    "output",
+    "share",
+    "level",
+    "period",
+    "truth",
+    "figure",
+]
+glossary_everyday_words += [
+    "claim",
+    "fact",
+    "progress",
+    "position",
+    "status",
+    "family",
+    "deal",
+    "law",
+    "kind",
+    "reports",
+    "unique",
+]
+glossary_everyday_words += [
+    "region",
+    "verdict",
+    "span",
+    "plan",
+    "candidate",
+    "reject",
+    "report",
+    "estimate",
+    "band",
+    "interval",
+]
+glossary_unlinked = ("pictures-and-code", "reference/api", "reference/accuracy-cases", "reference/benchmarks", "index")
 
 html_theme = "furo"
 html_title = f"hubbub {version}"
