@@ -157,7 +157,7 @@ def test_labels_one_per_line(tmp_path: Path) -> None:
     assert study.name == "colours"
     assert draft.notes == (
         "colours.txt: spaces around 1 label were removed",
-        "colours.txt: 1 empty line left out",
+        "colours.txt: 1 empty label left out",
         "colours.txt: 'red' is listed several times, and kept once",
         "colours.txt: 'red' and 'Red' look alike, and are different labels",
         "5 labels of colours.txt become public with the study file",
@@ -182,6 +182,21 @@ def test_labels_of_tables(name: str, content: bytes, column: str | None, expecte
     (tmp_path / name).write_bytes(content)
     draft = draft_study("categories", labels=tmp_path / name, column=column)
     assert study_of(draft.text, tmp_path).domain.labels.tolist() == expected
+
+
+def test_a_few_labels_are_given_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draft = draft_study("categories", labels="yes, no,yes,")
+    assert study_of(draft.text, tmp_path).domain.labels.tolist() == ["yes", "no"]
+    assert draft.notes == (
+        "--labels: spaces around 1 label were removed",
+        "--labels: 1 empty label left out",
+        "--labels: 'yes' is listed several times, and kept once",
+    )
+    with pytest.raises(hb.IntakeError, match="at least two labels"):
+        draft_study("categories", labels="yes,")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a,b").write_text("c\nd\n")  # a file of that name is a file
+    assert study_of(draft_study("categories", labels="a,b").text, tmp_path).domain.labels.tolist() == ["c", "d"]
 
 
 def test_labels_and_places_of_a_workbook(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_python_examples_run(name: str, monkeypatch: pytest.MonkeyPatch, tmp_pat
 @pytest.mark.parametrize(
     ("name", "command", "picture"),
     [
-        ("README.md", "hubbub estimate", "estimate.png"),
+        ("README.md", "hubbub estimate", "report.html"),
         pytest.param("docs/how-to/plan.md", "hubbub plan", "plan.png", marks=pytest.mark.slow),
     ],
 )

@@ -29,7 +29,8 @@ def command(
     columns: Annotated[int | None, typer.Option(metavar="N", help="grid: the number of columns.")] = None,
     rows: Annotated[int | None, typer.Option(metavar="N", help="grid: the number of rows.")] = None,
     labels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="categories: one label per line, or a table.")
+        str | None,
+        typer.Option(metavar="LIST", help="categories: such as yes,no; or a file: one per line, or a table."),
     ] = None,
     column: Annotated[str | None, typer.Option(metavar="NAME", help="categories: the column of labels.")] = None,
     low: Annotated[int | None, typer.Option(metavar="N", help="integers: the first number.")] = None,

@@ -13,7 +13,7 @@ from hubbub.client import study_document
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.redaction import redact
 from hubbub.core.text import plural
-from hubbub.intake.new_studies.label_lists import read_labels
+from hubbub.intake.new_studies.label_lists import is_list, read_labels, split_labels
 from hubbub.intake.new_studies.public_places import box_of_places
 from hubbub.intake.new_studies.suggested_grid import SuggestedGrid, suggest_grid
 from hubbub.intake.study import parse_study
@@ -50,7 +50,7 @@ def draft_study(kind: str, *, name: str | None = None, **given: Any) -> StudyDra
     name
         The title of the study; by default the template's, or the name of the file that is read.
     given
-        What the domain is made of: `labels` (a file) and `column`; `low` and `high`; `edges`; `places` (a file of
+        What the domain is made of: `labels` (separated by commas, or a file) and `column`; `low` and `high`; `edges`; `places` (a file of
         public places), `cell` in kilometres, `columns` and `rows`. None stands for what was not given.
 
     Returns
@@ -75,31 +75,40 @@ def draft_study(kind: str, *, name: str | None = None, **given: Any) -> StudyDra
         if edges := chosen.get("edges"):
             bins = f"# bin 0 is {edges[0]:g} up to {edges[1]:g}, and so on; reports hold" if len(edges) > 1 else "#"
             text = re.sub(r"(?m)^(edges = .*\]).*reports hold", lambda match: f"{match[1]}   {bins}", text)
-    path = chosen.get("labels") or chosen.get("places")
+    path = chosen.get("places") or _file_of_labels(chosen.get("labels"))
     if title := name or (Path(path).stem.replace("_", " ") if path else None):
         text = _with_entry(text, "name", redact(title))
     parse_study(study_document(text, "the new study"), "the new study")  # what is wrong with the numbers is told here
     return StudyDraft(text, tuple(notes))
 
 
-def _with_labels(text: str, labels: Path | None = None, column: str | None = None) -> tuple[str, list[str]]:
-    if labels is None:
+def _file_of_labels(labels: Path | str | None) -> Path | None:
+    return None if labels is None or is_list(str(labels)) else Path(labels)
+
+
+def _with_labels(text: str, labels: Path | str | None = None, column: str | None = None) -> tuple[str, list[str]]:
+    path = _file_of_labels(labels)
+    if path is None:
         if column is not None:
             raise _refused(
                 "categories", "column", column, "the column of a table of labels", "name the file with --labels"
             )
-        return text, []
-    read = read_labels(Path(labels), column)
+        if labels is None:
+            return text, []
+        few = split_labels(str(labels))
+        listing = ", ".join(_toml(label) for label in few.labels)
+        return re.sub(r"(?m)^labels = .*$", lambda _: f"labels = [{listing}]", text, count=1), few.notes
+    read = read_labels(path, column)
     count = plural(len(read.labels), "label")
     lines = "".join(f"  {_toml(label)},\n" for label in read.labels)
     comment = (
-        f"# {count} of {Path(labels).name}. This file is public: take labels from the question,\n"
+        f"# {count} of {path.name}. This file is public: take labels from the question,\n"
         "# never from what people answered.\n"
     )
     text = re.sub(r"(?m)^labels = .*$", lambda _: f"{comment}labels = [\n{lines}]", text, count=1)
     return text, [
         *read.notes,
-        f"{count} of {Path(labels).name} become public with the study file",
+        f"{count} of {path.name} become public with the study file",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Labels of categories from a file: one per line, or a column of a table."""
+"""Labels of categories: a few, separated by commas, or those of a file, one per line or in a column of a table."""
 
 from __future__ import annotations
 
@@ -28,6 +28,16 @@ class LabelList(NamedTuple):
 
     labels: list[str]
     notes: list[str]
+
+
+def is_list(given: str) -> bool:
+    """Say whether labels were given themselves, separated by commas, instead of a file with them."""
+    return "," in given and not Path(given).exists()
+
+
+def split_labels(given: str) -> LabelList:
+    """Return labels that are separated by commas."""
+    return _cleaned(given.split(","), Path("--labels"))
 
 
 def read_labels(path: Path, column: str | None = None) -> LabelList:
@@ -112,7 +122,7 @@ def _cleaned(lines: Iterable[str], path: Path) -> LabelList:
     if spaces:
         notes.append(f"{path.name}: spaces around {plural(spaces, 'label')} were removed")
     if len(filled) < len(given):
-        notes.append(f"{path.name}: {plural(len(given) - len(filled), 'empty line')} left out")
+        notes.append(f"{path.name}: {plural(len(given) - len(filled), 'empty label')} left out")
     repeated = [label for label, count in Counter(filled).items() if count > 1]
     if repeated:
         shown = listed([quoted(label) for label in repeated], most=MAX_SHOWN)
