@@ -50,8 +50,9 @@ def draft_study(kind: str, *, name: str | None = None, **given: Any) -> StudyDra
     name
         The title of the study; by default the template's, or the name of the file that is read.
     given
-        What the domain is made of: `labels` (separated by commas, or a file) and `column`; `low` and `high`; `edges`; `places` (a file of
-        public places), `cell` in kilometres, `columns` and `rows`. None stands for what was not given.
+        What the domain is made of: `labels` (separated by commas, or a file) and `column`; `low` and `high`; `edges`;
+        `places` (a file of public places), `cell` in kilometres, `columns` and `rows`. None stands for what was not
+        given.
 
     Returns
     -------
