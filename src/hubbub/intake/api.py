@@ -118,7 +118,7 @@ def read_reports(
     IntakeError
         If a source cannot be read as it stands, or more rows are rejected than allowed. Its ``code`` names the cause.
     ReportsError
-        If no user is left, or a weight is not a positive number.
+        If no user is left.
     SettingError
         If a keyword has a wrong value.
 
@@ -211,9 +211,12 @@ def scatter_reports(
     StudyError
         If the study file has a mistake.
     IntakeError
-        If a source cannot be read as it stands, or more rows are rejected than allowed.
+        If a source cannot be read as it stands, more rows are rejected than allowed, or rows have survey weights, which
+        are not read on a cluster.
+    ReportsError
+        If no user is left.
     SettingError
-        If a keyword has a wrong value, or rows have survey weights, which are not read on a cluster.
+        If a keyword has a wrong value.
 
     Examples
     --------
@@ -357,7 +360,7 @@ def collect(
     SettingError
         If a keyword has a wrong value, or has no meaning together with the others.
     ReportsError
-        If no user is left, or a weight is not a positive number.
+        If no user is left.
     ClusterError
         If the cluster cannot be reached, has no workers, or has other versions than this process.
 
