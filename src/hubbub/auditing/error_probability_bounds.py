@@ -77,9 +77,9 @@ def error_probability(
 
     It answers what several reports of one person give away: all `reports_per_user` outputs of one mechanism are known
     to come from the same user. With :math:`a_{xz}` the probability that value x sends output z, let
-    :math:`M(x, x') = \min_s \sum_z a_{xz}^{1-s} a_{x'z}^s`. After k reports the union bound is
-    :math:`\sum_{x'} M(x, x')^k`; the bound by types, the paper's eq. conv_rate, is
-    :math:`(1 + k)^{|Z|} \max_{x'} M(x, x')^k`, far looser while reports are few.
+    :math:`M(x, y) = \min_s \sum_z a_{xz}^{1-s} a_{yz}^s`. After k reports of a user with value x the union bound is
+    :math:`\sum_{y \ne x} M(x, y)^k`; the paper's bound by types is :math:`(1 + k)^{|Z|} \max_{y \ne x} M(x, y)^k`, with
+    :math:`|Z|` the number of outputs, and far looser while reports are few.
 
     Values with equal rows cannot be distinguished: among m of them the bound tends to (m-1)/m. Reports of
     `LongitudinalRappor` share one permanent response, and the bound does not tend to 0. For `LocalHashing` the hash is

@@ -62,11 +62,12 @@ def interval(
 
     ``method="profile"`` returns the lowest and the highest value of the statistic over all distributions whose
     deviance, twice how far the log-likelihood is below its maximum, is below a cutoff. Both endpoints are certified: no
-    distribution in that set is beyond them, whether or not the maximum is unique. The cutoff is simulated
-    (see the page on trust), because zeros in the truth make that of chi-square too small; for a single value among
-    more than 100, with less than a fifth of the mass, it is that of chi-square with one degree of
-    freedom. With one mechanism of two values and two outputs, all numbers of answers are enumerated instead. Where the
-    estimate is outside, `low` or `high` is extended to it; `confidence_low` and `confidence_high` keep the endpoints.
+    distribution in that set is beyond them, whether or not the maximum is unique. Where shares may be 0, the
+    cutoff is simulated, because zeros in the truth make that of chi-square too small (see the page on trust);
+    otherwise, and for a single value among more than 100 with less than a fifth of the mass, it is that of chi-square
+    with one degree of freedom. Where at most 1,000 users with one of two values sent one of two outputs each, all
+    numbers of answers are enumerated instead. `note` says which. Where the estimate is outside, `low` or `high` is
+    extended to it; `confidence_low` and `confidence_high` keep the endpoints.
 
     ``method="bootstrap"`` resamples the users and estimates again each time. It shows how the estimate varies, not how
     far it is from the truth: a regularised estimate has a bias, which `bias` guesses.
