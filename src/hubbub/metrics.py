@@ -16,7 +16,10 @@ MAX_RELATIVE_ROUNDING = 1e-13  # entries this close are the same: normalising by
 
 
 def total_variation(p: object, q: object) -> float:
-    """Return the total variation: half the sum of |p - q|, the largest difference in the probability of any event.
+    r"""Return the total variation: the largest difference between two distributions in the probability of any event.
+
+    It is :math:`\frac{1}{2} \sum_x |p_x - q_x|`, the share of people who would have to change their value to turn one
+    distribution into the other.
 
     Parameters
     ----------
@@ -28,9 +31,15 @@ def total_variation(p: object, q: object) -> float:
     float
         Between 0 and 1.
 
+    Raises
+    ------
+    DistanceError
+        If `p` or `q` is not a distribution, or they have different lengths.
+
     Examples
     --------
-    >>> total_variation([0.5, 0.5, 0], [0.5, 0, 0.5])
+    >>> import hubbub as hb
+    >>> hb.total_variation([0.5, 0.5, 0], [0.5, 0, 0.5])
     0.5
     """
     first, second = _pair(p, q, "total_variation")
@@ -38,7 +47,9 @@ def total_variation(p: object, q: object) -> float:
 
 
 def kl_divergence(p: object, q: object) -> float:
-    """Return the Kullback-Leibler divergence of p from q: the sum of p log(p / q).
+    r"""Return the Kullback-Leibler divergence of p from q: the mean log-likelihood ratio of values that come from p.
+
+    It is :math:`\sum_x p_x \log (p_x / q_x)`, and not symmetric.
 
     Parameters
     ----------
@@ -50,9 +61,15 @@ def kl_divergence(p: object, q: object) -> float:
     float
         In nats, with 0 log 0 = 0; infinite if p has mass where q has none.
 
+    Raises
+    ------
+    DistanceError
+        If `p` or `q` is not a distribution, or they have different lengths.
+
     Examples
     --------
-    >>> round(kl_divergence([1.0, 0.0], [0.5, 0.5]), 6)
+    >>> import hubbub as hb
+    >>> round(hb.kl_divergence([1.0, 0.0], [0.5, 0.5]), 6)
     0.693147
     """
     first, second = _pair(p, q, "kl_divergence")
@@ -86,12 +103,12 @@ def earth_mover_distance(p: object, q: object, domain: Domain) -> float:
     Raises
     ------
     DistanceError
-        If too many cells of a grid differ for an exact distance.
+        If `p` or `q` is not a distribution over the domain, or too many cells of a grid differ for an exact distance.
 
     Examples
     --------
-    >>> from hubbub.domains import Integers
-    >>> earth_mover_distance([1, 0, 0], [0, 0, 1], Integers(0, 2))
+    >>> import hubbub as hb
+    >>> hb.earth_mover_distance([1, 0, 0], [0, 0, 1], hb.Integers(0, 2))
     2.0
     """
     if not isinstance(domain, Domain):

@@ -52,7 +52,7 @@ PRODUCTS_PER_ITERATION = 60  # with the channel, if nothing can be factorised
 
 @dataclass(frozen=True, eq=False)
 class Check(Portable):
-    """Whether the reports determine one answer, fit the study and resist fakes, and how wide the intervals are.
+    """How far to trust an answer: whether it is the only one, fits and resists fakes, and how precise it is.
 
     Attributes
     ----------
@@ -66,6 +66,16 @@ class Check(Portable):
         How far fake users could move a share (`worst_case_shift`).
     band : Band
         Intervals of the largest values, or of those that were named (`band`).
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> trust = hb.check(hb.Reports.from_counts(coin, {"yes": 60, "no": 40}))
+    >>> trust.identification.unique, trust.fit.rejected, trust.contradiction
+    (True, False, '')
+    >>> [fact.label for fact in trust.facts()]
+    ['one answer?', 'does it fit?', 'fake users?', 'how precise?']
     """
 
     users: int
@@ -80,7 +90,13 @@ class Check(Portable):
         return CONTRADICTION if self.fit is not None and self.fit.rejected else ""
 
     def facts(self) -> list[Fact]:
-        """Return the verdicts, one for each question."""
+        """Return the verdicts as labels with texts, one for each question; printing shows them.
+
+        Returns
+        -------
+        list of Fact
+            The questions, and the answer to each in plain sentences.
+        """
         verdict = f"{_verdict(self.identification)}. {self.identification.explain()} {BEST_FIT_ONLY}"
         return [
             Fact("one answer?", verdict),
@@ -136,29 +152,46 @@ def check(
     fit: bool = True,
     fakes: float = 0.0,
 ) -> Generator[Any, None, Check]:
-    """Return `identify`, `fit_test`, `worst_case_shift` and the intervals of some values together.
+    """Check how far to trust an answer: `identify`, `fit_test`, `worst_case_shift` and some intervals together.
 
     Parameters
     ----------
     reports : Reports
         The reports to check.
-    level : float
+    level : float, default 0.95
         The level of the intervals.
-    share : float
+    share : float, default 0.01
         The share of fake users whose worst case is asked for.
     estimate : Estimate, optional
         The estimate that the verdicts and the intervals are about; that of ``hubbub.estimate(reports)`` by default.
     values : list of labels, optional
         The values to compute intervals for; the five largest by default.
-    fit : bool
+    fit : bool, default True
         Whether to run the test of fit.
-    fakes : float
+    fakes : float, default 0.0
         The share of fake users that the intervals must hold against, whatever these sent; 0 for plain intervals.
 
     Returns
     -------
     Check
         With `identification`, `fit`, `shift`, `band` and `facts()`; printing it shows the verdicts.
+
+    Raises
+    ------
+    DomainError
+        If `values` are not all in the domain.
+    SettingError
+        If a keyword has a wrong value, or the estimate is over another domain.
+    EstimateError
+        If `reports` are not reports in this process, or have survey weights, which `fakes` does not take into account.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> trust = hb.check(hb.Reports.from_counts(coin, {"yes": 60, "no": 40}))
+    >>> print(trust.facts()[-1].text)
+    At 95%, the share of yes is between 50.0% and 90.6%: the widest of 2 intervals.
     """
     check_reports(reports, "check")
     level = validation.level(level, "check")

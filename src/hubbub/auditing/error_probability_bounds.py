@@ -73,11 +73,13 @@ def error_probability(
     value: object = None,
     bound: str = "best",
 ) -> Generator[Progress, None, float | Floats]:
-    """Return an upper bound on how often the likeliest value, given one user's reports, is not the user's own.
+    r"""Return an upper bound on how often the likeliest value, given one user's reports, is not the user's own.
 
-    All `reports_per_user` outputs of one mechanism are known to come from the same user. The module's docstring derives
-    the two bounds: the union bound adds up Chernoff's bound for every other value; the bound by types is the paper's
-    eq. conv_rate, far looser while reports are few.
+    It answers what several reports of one person give away: all `reports_per_user` outputs of one mechanism are known
+    to come from the same user. With :math:`a_{xz}` the probability that value x sends output z, let
+    :math:`M(x, y) = \min_s \sum_z a_{xz}^{1-s} a_{yz}^s`. After k reports of a user with value x the union bound is
+    :math:`\sum_{y \ne x} M(x, y)^k`; the paper's bound by types is :math:`(1 + k)^{|Z|} \max_{y \ne x} M(x, y)^k`, with
+    :math:`|Z|` the number of outputs, and far looser while reports are few.
 
     Values with equal rows cannot be distinguished: among m of them the bound tends to (m-1)/m. Reports of
     `LongitudinalRappor` share one permanent response, and the bound does not tend to 0. For `LocalHashing` the hash is
@@ -91,19 +93,26 @@ def error_probability(
         How many outputs the user sends.
     value : label, optional
         The true value; by default the bound is for the worst one.
-    bound : str
-        ``"union"``, ``"types"`` or ``"best"``, the smaller of both, at most 1.
+    bound : {"best", "union", "types"}, default "best"
+        Which bound to return; ``"best"`` is the smaller of both, at most 1.
 
     Returns
     -------
     float or array
         A float for one number of reports, an array for a list of them.
 
+    Raises
+    ------
+    SettingError
+        If an argument is not what it should be: a mechanism, whole numbers from 1, a value of the domain.
+    MechanismError
+        If the mechanism's outputs cannot be listed, or its table is too large to compare all rows.
+
     Examples
     --------
     >>> import hubbub as hb
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
-    >>> error_probability(coin, [1, 10, 50]).round(4)
+    >>> hb.error_probability(coin, [1, 10, 50]).round(4)
     array([0.8868, 0.3008, 0.0025])
     """
     if not isinstance(mechanism, Mechanism):

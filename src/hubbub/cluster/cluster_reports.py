@@ -45,13 +45,34 @@ class ClusterReports(ScatteredReports):
 
     Parameters
     ----------
-    client
-        A `distributed.Client`, as `hubbub.cluster.connect` returns it.
-    parts
+    client : distributed.Client
+        A Dask client, as `hubbub.cluster.connect` returns it.
+    parts : list of distributed.Future
         Futures of `Reports`. They should be results of tasks: a part that is lost with its worker is then computed
         again on another one.
-    patience
+    patience : float, default 60.0
         The number of seconds to wait for a worker if there is none left.
+
+    Raises
+    ------
+    ClusterError
+        If `client` is no connected client, a part is not on the cluster, or no worker is left.
+    ReportsError
+        If there are no parts, or they are over different domains.
+
+    Examples
+    --------
+    A cluster of one worker in this process; a real one is reached by ``Client("tcp://HOST:8786")``.
+
+    >>> from distributed import Client
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> alone = {"processes": False, "n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    >>> with Client(**alone) as client:
+    ...     parts = [client.submit(hb.Reports.from_counts, coin, counts) for counts in ([400, 100], [200, 300])]
+    ...     reports = hb.ClusterReports(client, parts)
+    ...     print(reports, hb.estimate(reports, "mle").probabilities.round(4))
+    ClusterReports(1,000 users, 2 parts) [0.7164 0.2836]
     """
 
     def __init__(
@@ -81,20 +102,27 @@ class ClusterReports(ScatteredReports):
 
         Parameters
         ----------
-        client
-            A `distributed.Client`, as `hubbub.cluster.connect` returns it.
-        load
+        client : distributed.Client
+            A Dask client, as `hubbub.cluster.connect` returns it.
+        load : callable
             A function that returns `Reports` for each argument. It must return the same each time: a lost part is
             loaded again.
-        arguments
+        arguments : list
             One argument for each part.
-        patience
+        patience : float, default 60.0
             The number of seconds to wait for a worker if there is none left.
 
         Returns
         -------
         ClusterReports
             The reports, on the workers.
+
+        Raises
+        ------
+        ClusterError
+            If `client` is no connected client, or no worker is left.
+        ReportsError
+            If there are no arguments, a part is not reports, or they are over different domains.
         """
         check_client(client, "ClusterReports.from_tasks(client)")
         held = [client.submit(load_part, load, argument, pure=False) for argument in arguments]
@@ -135,12 +163,29 @@ class ClusterReports(ScatteredReports):
         return len(self._held)
 
     def evaluate(self, theta: Floats) -> Sums:
-        """Return the likelihood's sums at `theta` over all parts, always added in the same order."""
+        """Return the likelihood's sums at a distribution over all parts, always added in the same order.
+
+        Parameters
+        ----------
+        theta : array
+            A distribution over the domain.
+
+        Returns
+        -------
+        Sums
+            What EM, its acceleration and the gap need.
+        """
         sums: Sums = self._sum_over_parts(evaluate_part, theta)
         return sums
 
     def merged(self) -> Reports:
-        """Return the reports in this process; they are merged on the cluster first."""
+        """Return the reports in this process; they are merged on the cluster first.
+
+        Returns
+        -------
+        Reports
+            All reports, which must fit in memory.
+        """
         reports: Reports = self._sum_over_parts(attrgetter("reports"))
         return reports
 

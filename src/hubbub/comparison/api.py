@@ -49,13 +49,15 @@ def compare(
     estimates: Sequence[Estimate] | None = None,
     rng: Randomness = None,
 ) -> Generator[Any, None, Comparison]:
-    """Compare two groups of users: b minus a.
+    """Compare two groups of users: what differs, by how much, and whether they differ at all.
+
+    All differences are b minus a.
 
     The groups may have used different mechanisms, or other epsilons. Each interval is that of the profile likelihood
     of both groups at once: the differences of all pairs of distributions whose joint deviance is below a cutoff, which
     is simulated where shares may be 0. Equality of the two distributions is tested by the likelihood ratio; its p-value
     comes from dealing users to the groups at random, or from simulations where the groups used different
-    mechanisms (docs/how-to/compare-groups.md).
+    mechanisms (see the page on comparing groups).
 
     Parameters
     ----------
@@ -64,11 +66,11 @@ def compare(
     of : label, list or set of labels, or dict, optional
         What to compare: the share of a value, the joint share of several values, or a weighted sum {value: weight}. By
         default every value.
-    level : float
+    level : float, default 0.95
         The probability with which each interval holds its true difference; 1 - `level` is the level of all tests.
-    quantiles : sequence of float
+    quantiles : sequence of float, optional
         Quantiles to compare, of values on a line: ``[0.5]`` for the median. They take some seconds each.
-    names : pair of str
+    names : pair of str, default ("a", "b")
         What the groups are called in sentences, tables and pictures.
     estimates : pair of Estimate, optional
         The estimates to show; those of ``hubbub.estimate`` by default.
@@ -79,6 +81,17 @@ def compare(
     -------
     Comparison
         With `p_value`, `to_frame()`, `explain()` and `plot()`.
+
+    Raises
+    ------
+    ReportsError
+        If the groups are over different domains.
+    DomainError
+        If `of` names a value that the domain does not have.
+    SettingError
+        If a keyword has a wrong value, or the domain has more than 1,500 values.
+    EstimateError
+        If `a` or `b` are not reports in this process.
 
     Examples
     --------

@@ -28,7 +28,19 @@ MAX_ROWS_IN_NOTEBOOK = 30
 
 
 class MeanDifference(NamedTuple):
-    """The mean of a group minus that of the others, or of the reference."""
+    """The mean of a group minus that of the others, or of the reference.
+
+    Attributes
+    ----------
+    group : str
+        What the group is called.
+    estimate, low, high : float
+        The difference of the means, and its interval.
+    p_value, adjusted : float
+        How likely a difference as large is if there is none; the latter for looking at all groups (Holm).
+    changed : bool
+        Whether the means differ, however many groups were looked at.
+    """
 
     group: str
     estimate: float
@@ -73,6 +85,17 @@ class GroupComparison(Portable):
         What the groups are ordered by.
     means : tuple of MeanDifference
         Each group's mean minus that of what it is compared with; of values on a line.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=2.0)
+    >>> counts = {"north": [90, 110], "south": [138, 62], "west": [94, 106]}
+    >>> result = hb.compare_groups({name: hb.Reports.from_counts(coin, own) for name, own in counts.items()})
+    >>> result.rejected
+    True
+    >>> [(group.name, group.first, group.last) for group in result.order]  # the ranks that each may have
+    [('south', 1, 1), ('west', 2, 3), ('north', 2, 3)]
     """
 
     domain: Domain
@@ -100,12 +123,12 @@ class GroupComparison(Portable):
 
     @property
     def rejected(self) -> bool:
-        """Whether the reports show that not all groups are equal."""
+        """Whether the reports show that not all groups are equal: `p_value` is at most 1 - `level`."""
         return self.p_value <= 1.0 - self.level
 
     @property
     def sentence(self) -> str:
-        """What a reader should take away."""
+        """What a reader should take away, in a few sentences."""
         count = plural(len(self.names), "group")
         if not self.rejected:
             return f"These reports do not show that the {count} differ ({p_text(self.p_value)})."
@@ -118,12 +141,10 @@ class GroupComparison(Portable):
         groups, values = np.nonzero(self.changed)
         order = np.argsort(-np.abs(self.difference[groups, values]), kind="stable")
         told: list[str] = []
-        seen = set[int]()
         for place in order.tolist():
             group, value = int(groups[place]), int(values[place])
-            if len(self.domain) == 2 and group in seen:
-                continue  # the other value says the same
-            seen.add(group)
+            if len(self.domain) == 2 and value == 1:
+                continue  # the first value says the same
             if len(told) < MAX_NAMED_CHANGES:
                 pair = (other, self.names[group])
                 title = self.domain.title(value)
@@ -131,7 +152,13 @@ class GroupComparison(Portable):
         return " ".join([f"The {count} are not all equal ({p_text(self.p_value)}).", *told])
 
     def explain(self) -> str:
-        """Return the comparison in plain sentences."""
+        """Return the comparison in plain sentences.
+
+        Returns
+        -------
+        str
+            What differs, how far groups are best pooled, and which has the most.
+        """
         return " ".join([self.sentence, self._pooling(), self._ties()]).strip()
 
     def _pooling(self) -> str:
@@ -149,7 +176,7 @@ class GroupComparison(Portable):
         return f"Which group has the most of {self.order_of} is not settled: {names} may."
 
     def facts(self) -> list[Fact]:
-        """Return everything but the table as labelled facts."""
+        """Return everything but the table, as labels with texts."""
         against = "the others together" if self.against is None else self.against
         return [
             Fact("in short", self.sentence),
@@ -162,7 +189,14 @@ class GroupComparison(Portable):
         ]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas table with a row for each group and value."""
+        """Return the groups as a pandas table, with a row for each group and value.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``group``, ``users``, ``value``, ``share``, ``pooled``, ``difference``, ``low``, ``high``,
+            ``p_value``, ``adjusted`` and ``changed``.
+        """
         import pandas as pd
 
         count, size = self.shares.shape
@@ -179,7 +213,13 @@ class GroupComparison(Portable):
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the comparison as plain JSON values."""
+        """Return the comparison as plain Python values, ready for JSON.
+
+        Returns
+        -------
+        dict
+            With a version, the groups in their order, the test and a row for each group and value.
+        """
         frame = self.to_frame().drop(columns="users").to_dict("records")
         rows = [
             {name: finite(each) if isinstance(each, float) else each for name, each in row.items()} for row in frame
@@ -202,7 +242,18 @@ class GroupComparison(Portable):
         }
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the groups in their order, with the ranks that each may have."""
+        """Draw the groups in their order, with the ranks that each may have.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; left out, a new figure is made.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes that were drawn on.
+        """
         from hubbub.rendering.palette import BLUE, GREY
         from hubbub.rendering.picture_text import names_beside, tell_missing_letters
 

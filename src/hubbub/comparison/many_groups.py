@@ -43,6 +43,9 @@ def compare_groups(
 ) -> Generator[Any, None, GroupComparison]:
     """Compare several groups of users: whether they are all equal, and what sets each of them apart.
 
+    Equality of all groups is tested as in `compare`. Intervals hold each by itself; p-values are adjusted for looking
+    at all groups and values.
+
     Parameters
     ----------
     groups : mapping from str to Reports
@@ -53,7 +56,7 @@ def compare_groups(
     order_by : label, list or set of labels, or dict, optional
         The statistic by which groups are ordered; by default the mean where values are numbers, and the first value
         otherwise.
-    level : float
+    level : float, default 0.95
         The probability with which each interval holds its true difference; 1 - `level` is the level of all tests.
     rng : numpy.random.Generator or int, optional
         The source of randomness, or a seed. By default the same reports give the same answer.
@@ -63,14 +66,27 @@ def compare_groups(
     GroupComparison
         With `p_value`, `to_frame()`, `explain()`, `order` and `plot()`.
 
+    Raises
+    ------
+    ReportsError
+        If the groups are over different domains.
+    DomainError
+        If `order_by` names a value that the domain does not have.
+    SettingError
+        If there are fewer than two groups, `against` is none of them, another keyword has a wrong value, or the domain
+        has more than 1,500 values.
+    EstimateError
+        If a group is not reports in this process, or has survey weights: these are compared two at a time.
+
     Examples
     --------
     >>> import hubbub as hb
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=2.0)
     >>> counts = {"north": [480, 520], "south": [560, 440], "west": [500, 500]}
     >>> groups = {name: hb.Reports.from_counts(coin, own) for name, own in counts.items()}
-    >>> print(hb.compare_groups(groups).order[0].name)
-    south
+    >>> print(hb.compare_groups(groups).sentence)
+    The 3 groups are not all equal (p = 0.001). yes is more frequent in south than in the rest: by 4 to 14 percentage
+    points. yes is less frequent in north than in the rest: by 1.6 to 12 percentage points.
     """
     names, reports = _named(groups)
     if against is not None and against not in names:

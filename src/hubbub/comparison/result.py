@@ -33,7 +33,7 @@ MAX_NAMED_CHANGES = 3  # in a sentence
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Portable):
-    """What differs between two groups: the second minus the first.
+    """What differs between two groups, the second minus the first, and whether anything does.
 
     Attributes
     ----------
@@ -73,6 +73,20 @@ class Comparison(Portable):
         Whether rows are shares; False for a weighted sum.
     quantiles : tuple of QuantileDifference
         The quantiles that were asked for, in both groups, and their differences with intervals.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=2.0)
+    >>> men = hb.Reports.from_counts(coin, {"yes": 90, "no": 110})
+    >>> women = hb.Reports.from_counts(coin, {"yes": 138, "no": 62})
+    >>> result = hb.compare(men, women, names=("men", "women"))
+    >>> result.rejected, result.p_value < 0.001
+    (True, True)
+    >>> print(result.to_frame()[["value", "difference", "low", "high", "changed"]].round(2))
+      value  difference   low  high  changed
+    0   yes        0.32  0.19  0.44     True
+    1    no       -0.32 -0.44 -0.19     True
     """
 
     domain: Domain
@@ -105,7 +119,7 @@ class Comparison(Portable):
 
     @property
     def rejected(self) -> bool:
-        """Whether the reports show that the groups differ."""
+        """Whether the reports show that the groups differ: `p_value` is at most 1 - `level`."""
         return self.p_value <= 1.0 - self.level
 
     @property
@@ -115,7 +129,7 @@ class Comparison(Portable):
 
     @property
     def sentence(self) -> str:
-        """What a reader should take away."""
+        """What a reader should take away, in a sentence or two."""
         if not self.has_all_values:
             write = share_sentence if self.is_share else number_sentence
             return write(self.names, str(self.labels[0]), float(self.low[0]), float(self.high[0]))
@@ -142,7 +156,13 @@ class Comparison(Portable):
         return self.labels.size == len(self.domain)
 
     def explain(self) -> str:
-        """Return the comparison in plain sentences."""
+        """Return the comparison in plain sentences.
+
+        Returns
+        -------
+        str
+            What differs, the test of equality, and how far apart the groups are.
+        """
         if not self.has_all_values:
             return self.sentence
         sentences = [self.sentence]
@@ -156,7 +176,7 @@ class Comparison(Portable):
         return " ".join(sentences)
 
     def facts(self) -> list[Fact]:
-        """Return everything but the table of values as labelled facts."""
+        """Return everything but the table of values, as labels with texts."""
         facts = [
             Fact("in short", self.sentence),
             Fact("groups", " and ".join(f"{name} ({plural(own, 'user')})" for name, own in self._groups())),
@@ -185,7 +205,14 @@ class Comparison(Portable):
         return zip(self.names, self.users, strict=True)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas table: value, first, second, difference, low, high, p_value, adjusted, changed."""
+        """Return the differences as a pandas table, with a row for each value, or one for what was asked for.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``value``, ``first``, ``second``, ``difference``, ``low``, ``high``, ``p_value``, ``adjusted`` and
+            ``changed``.
+        """
         import pandas as pd
 
         return pd.DataFrame(
@@ -203,7 +230,13 @@ class Comparison(Portable):
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the comparison as plain JSON values."""
+        """Return the comparison as plain Python values, ready for JSON.
+
+        Returns
+        -------
+        dict
+            With a version, both groups, the test, the distances and a row for each value.
+        """
         columns = {
             "first": self.first,
             "second": self.second,
@@ -237,7 +270,18 @@ class Comparison(Portable):
         }
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the differences with their intervals; on a map, the cells that have more and those that have less."""
+        """Draw the differences with their intervals; on a map, the cells that have more and those that have less.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; left out, a new figure is made.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes that were drawn on.
+        """
         from hubbub.comparison.comparison_plot import draw_comparison
 
         if axes is None:
@@ -248,7 +292,18 @@ class Comparison(Portable):
         return axes
 
     def largest(self, most: int) -> NDArray[np.int64]:
-        """Return the rows that changed, then those with the largest differences; no more than `most`."""
+        """Return which rows to show first: those that changed, then those with the largest differences.
+
+        Parameters
+        ----------
+        most : int
+            How many rows at most.
+
+        Returns
+        -------
+        array of int
+            Their places among all rows.
+        """
         order = np.lexsort((-np.abs(self.difference), ~self.changed))[:most]
         return np.sort(order) if self.domain.unit is not None else order
 
@@ -256,7 +311,8 @@ class Comparison(Portable):
         return self.explain()
 
     def __repr__(self) -> str:
-        return f"Comparison({self.names[1]} minus {self.names[0]}, {self.labels.size:,} rows, p={self.p_value:.3g})"
+        rows = plural(self.labels.size, "row")
+        return f"Comparison({self.names[1]} minus {self.names[0]}, {rows}, p={self.p_value:.3g})"
 
     def _repr_html_(self) -> str:
         rows = [

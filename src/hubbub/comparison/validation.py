@@ -11,6 +11,8 @@ from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.reports import Reports
 
 MAX_COMPARED_VALUES = 1_500  # quadratic programs over all of them take seconds
+# What each function calls the groups, for messages.
+GROUP_ARGUMENTS = {"compare": "a, b", "compare_groups": "groups", "trend": "periods", "report": "given"}
 
 
 def check_groups(groups: Sequence[object], where: str) -> list[Reports]:
@@ -26,10 +28,10 @@ def check_groups(groups: Sequence[object], where: str) -> list[Reports]:
         if other.domain != checked[0].domain:
             raise ReportsError(
                 "groups over different domains cannot be compared",
-                where=f"{where}(a, b)",
+                where=f"{where}({GROUP_ARGUMENTS[where]})",
                 got=shorten(other.domain, 100),
                 expected=shorten(checked[0].domain, 100),
-                remedy="collect both groups over the same values, in the same unit",
+                remedy="collect all groups over the same values, in the same unit",
             )
     check_size(checked[0].domain, where)
     return checked
@@ -40,7 +42,7 @@ def check_size(domain: Domain, where: str) -> None:
     if len(domain) > MAX_COMPARED_VALUES:
         raise SettingError(
             "there are too many values to compare",
-            where=f"{where}(a, b)",
+            where=f"{where}({GROUP_ARGUMENTS[where]})",
             got=f"{len(domain):,} values",
             expected=f"at most {MAX_COMPARED_VALUES:,}",
             remedy="compare over a coarser domain: larger cells, wider bins, or categories that are joined",

@@ -55,9 +55,9 @@ def estimate(
 
     Parameters
     ----------
-    reports : Reports
-        What the users sent. Reports that are stored elsewhere (`hubbub.cluster`) are taken by ``"ibu"``, ``"ems"``, and
-        ``"mle"`` by accelerated EM: these send theta to the reports and get sums of the domain's size back.
+    reports : Reports or ClusterReports
+        What the users sent. Reports that the workers of a cluster hold are taken by ``"ibu"``, ``"ems"``, and ``"mle"``
+        by accelerated EM: these send theta to the reports and get sums of the domain's size back.
     method : str, default "auto"
         How to estimate:
 
@@ -69,10 +69,10 @@ def estimate(
         * ``"ibu"``: the paper's Algorithm 1, EM from `start` until the total log-likelihood changes by less than
           `delta`. Stopped early it is smooth and often close to the truth; it is not the maximum.
         * ``"ems"``: EM with smoothing after each update (on lines and maps), until the change is below `delta`.
-        * ``"mle"``: the maximum of the likelihood, to a certified gap of at most `tol`.
+        * ``"mle"``: the maximum of the likelihood, to a certified gap of at most `tol` (see `optimality_gap`).
         * ``"inv-n"``, ``"inv-p"``: matrix inversion, cut at 0 and normalised, or projected on the simplex.
     start : "uniform", "empirical" or a distribution, default "uniform"
-        Where ``"ibu"``, ``"ems"`` and ``"mle"`` start; "empirical" is the shares of the outputs, where these are
+        Where ``"ibu"``, ``"ems"`` and ``"mle"`` start; ``"empirical"`` is the shares of the outputs, where these are
         values. A distribution must give every value a positive probability.
     tol : float, default 1e-9
         The gap, in nats per user, at which ``"mle"`` stops.
@@ -99,15 +99,20 @@ def estimate(
     SettingError
         If a keyword has a wrong value or is not used by the method.
     EstimateError
-        If the method cannot be applied to these reports, as inversion to several mechanisms.
+        If `reports` are not reports, or the method cannot be applied to them, as inversion to several mechanisms.
 
     Examples
     --------
     >>> import hubbub as hb
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
-    >>> answer = hb.estimate(hb.Reports.from_counts(coin, {"yes": 600, "no": 400}), method="mle")
-    >>> answer.probabilities.round(4), answer.converged
-    (array([0.7164, 0.2836]), True)
+    >>> reports = hb.Reports.from_counts(coin, {"yes": 600, "no": 400})
+    >>> hb.estimate(reports).probabilities.round(4)
+    array([0.7164, 0.2836])
+
+    Another method, and how it ended:
+
+    >>> hb.estimate(reports, method="ibu", delta=0.001).status
+    'stopped by the delta rule; gap 5.2e-04'
     """
     check_any_reports(reports, "estimate")
     method = validation.one_of(method, METHODS, "method", "estimate", default="'auto'")
@@ -127,11 +132,14 @@ def _remembered(
 
 
 def log_likelihood(reports: Reports | ScatteredReports, probabilities: object) -> float:
-    """Return the total log-likelihood of a distribution.
+    r"""Return the total log-likelihood of a distribution: how well it explains the reports.
+
+    This is :math:`\sum_i \log f_i` over the users, where :math:`f_i` is the probability that a user whose value has
+    this distribution sends the report of user i.
 
     Parameters
     ----------
-    reports : Reports
+    reports : Reports or ClusterReports
         What the users sent.
     probabilities : array of float
         A distribution over the domain, in the order of ``domain.labels``.
@@ -140,16 +148,33 @@ def log_likelihood(reports: Reports | ScatteredReports, probabilities: object) -
     -------
     float
         The sum over users, in nats; -inf if a report has probability 0.
+
+    Raises
+    ------
+    EstimateError
+        If `reports` are not reports, or `probabilities` are not a distribution over their domain.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> reports = hb.Reports.from_counts(coin, {"yes": 600, "no": 400})
+    >>> round(hb.log_likelihood(reports, [0.5, 0.5]), 2), round(hb.log_likelihood(reports, [0.7, 0.3]), 2)
+    (-693.15, -673.13)
     """
     return _evaluation(reports, probabilities, "log_likelihood").log_likelihood
 
 
 def optimality_gap(reports: Reports | ScatteredReports, probabilities: object) -> float:
-    """Return a certified bound on how far the mean log-likelihood of a distribution is below its maximum.
+    r"""Return a certified bound on how far the mean log-likelihood of a distribution is below its maximum.
+
+    The bound is :math:`\log \max_x \frac{1}{n} \sum_i g_{xi} / f_i`, where :math:`g_{xi}` is the probability that
+    value x sends the report of user i, and :math:`f_i` the average of these over the distribution. It holds because the
+    log-likelihood is concave, and is computed at the distribution alone: whoever doubts an estimate can check it.
 
     Parameters
     ----------
-    reports : Reports
+    reports : Reports or ClusterReports
         What the users sent.
     probabilities : array of float
         A distribution over the domain, in the order of ``domain.labels``.
@@ -158,6 +183,21 @@ def optimality_gap(reports: Reports | ScatteredReports, probabilities: object) -
     -------
     float
         The bound in nats per user: 0 at a maximum, inf where a report has probability 0.
+
+    Raises
+    ------
+    EstimateError
+        If `reports` are not reports, or `probabilities` are not a distribution over their domain.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> reports = hb.Reports.from_counts(coin, {"yes": 600, "no": 400})
+    >>> round(hb.optimality_gap(reports, [0.5, 0.5]), 4)
+    0.0884
+    >>> hb.optimality_gap(reports, hb.estimate(reports, "mle").probabilities) < 1e-9
+    True
     """
     return _evaluation(reports, probabilities, "optimality_gap").gap
 

@@ -27,10 +27,18 @@ MAX_GAP_OF_MAXIMUM = 1e-6  # nats per user: below it, an estimate of `auto` is a
 
 @dataclass(frozen=True)
 class History(Portable):
-    """The iterates of a method: entry t is after t steps, entry 0 is the start."""
+    """The iterates of a method: entry t is after t steps, entry 0 is the start.
+
+    Attributes
+    ----------
+    log_likelihood : array of float
+        The total log-likelihood after each step.
+    probabilities : array of float
+        The distribution after each step (steps by values).
+    """
 
     log_likelihood: Floats
-    probabilities: Floats  # steps by values
+    probabilities: Floats
 
 
 class ValueIntervals(NamedTuple):
@@ -54,7 +62,7 @@ class ValueIntervals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Estimate(Portable):
-    """A distribution over the domain, with its status and certificate.
+    """The estimated distribution over the domain, with its status and certificate: what every method returns.
 
     Attributes
     ----------
@@ -86,6 +94,20 @@ class Estimate(Portable):
     intervals : ValueIntervals or None
         The intervals that `hubbub.band` or `hubbub.check` computed for this estimate: all of the kind (level,
         simultaneous, fakes) that was asked for last.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> answer = hb.estimate(hb.Reports.from_counts(coin, {"yes": 600, "no": 400}))
+    >>> print(answer.to_frame().round(4))
+      value  probability
+    0   yes       0.7164
+    1    no       0.2836
+    >>> answer.users, answer.converged
+    (1000, True)
+    >>> answer.status
+    'maximum likelihood: with 2 values there is nothing to shrink'
     """
 
     domain: Domain
@@ -103,7 +125,15 @@ class Estimate(Portable):
     effective_users: float | None = None
 
     def remember_intervals(self, intervals: ValueIntervals) -> None:
-        """Keep intervals that were computed for this estimate, so that tables and pictures show them."""
+        """Keep intervals that were computed for this estimate, so that tables and pictures show them.
+
+        `hubbub.band` and `hubbub.check` do this themselves.
+
+        Parameters
+        ----------
+        intervals : ValueIntervals
+            The intervals of all values, or of some.
+        """
         object.__setattr__(self, "intervals", intervals.completed_by(self.intervals))
 
     def _gap_meaning(self) -> str:
@@ -117,7 +147,7 @@ class Estimate(Portable):
         return f"{self.users:,}" + ("" if effective is None else f" ({effective:,.0f} effective, by their weights)")
 
     def facts(self) -> list[Fact]:
-        """Return the labelled facts that all renderers show."""
+        """Return what printing shows: labels with texts, such as the method, the status and the gap."""
         return [
             Fact("method", self.method),
             Fact("status", self.status),
@@ -138,7 +168,7 @@ class Estimate(Portable):
         return distribution_html(self.facts(), self.domain, self.probabilities)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas table.
+        """Return the shares as a pandas table, with a row for each value.
 
         Returns
         -------
@@ -155,7 +185,7 @@ class Estimate(Portable):
         return pd.DataFrame(columns)
 
     def document(self) -> dict[str, Any]:
-        """Return the document that `to_json` writes.
+        """Return what `to_json` writes, as plain Python values.
 
         Returns
         -------
@@ -180,7 +210,7 @@ class Estimate(Portable):
         }
 
     def to_json(self) -> str:
-        """Return one JSON document.
+        """Return the estimate as one JSON document, with a version.
 
         Returns
         -------
@@ -197,11 +227,19 @@ class Estimate(Portable):
         Parameters
         ----------
         low, high : array of float, optional
-            ValueIntervals to add to each cell, for example those of a `hubbub.band`.
+            Endpoints of intervals to add to each cell, for example those of a `hubbub.band`.
 
         Returns
         -------
         str
+            A FeatureCollection, with a polygon for each cell.
+
+        Raises
+        ------
+        EstimateError
+            If `low` or `high` is not one number for each cell.
+        DomainError
+            If the domain has no place on the map.
         """
         columns = {"probability": self.probabilities}
         for name, endpoints in (("low", low), ("high", high)):
@@ -237,6 +275,14 @@ class Estimate(Portable):
         Returns
         -------
         matplotlib.axes.Axes
+            The axes that were drawn on.
+
+        Raises
+        ------
+        EstimateError
+            If `truth` is not a distribution over the domain.
+        SettingError
+            If there is no such view of this estimate.
         """
         picture = self.picture(truth, view)
         if axes is not None:
@@ -246,7 +292,22 @@ class Estimate(Portable):
         return picture.on_figure(plt.figure(figsize=picture.inches, layout="constrained"))
 
     def picture(self, truth: object = None, view: str = "estimate", *, study: str = "") -> EstimatePlot:
-        """Return what `plot` draws; `study` is the study's name, for the title."""
+        """Return what `plot` draws, before it is drawn.
+
+        Parameters
+        ----------
+        truth : array of float, optional
+            The true distribution, in the order of ``domain.labels``, to draw beside the estimate.
+        view : {"estimate", "certainty"}, default "estimate"
+            What to show on a map, as in `plot`.
+        study : str, optional
+            The study's name, for the title.
+
+        Returns
+        -------
+        EstimatePlot
+            The picture, which can be drawn on a figure or on axes.
+        """
         true = None
         if truth is not None:
             true = validation.distribution(truth, len(self.domain), "plot(truth=)", error=EstimateError)

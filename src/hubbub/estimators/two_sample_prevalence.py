@@ -22,7 +22,23 @@ PAIRS = {"both": (1, 1), "sensitive": (1, 0), "innocuous": (0, 1), "neither": (0
 class UnrelatedPrevalence:
     """The likeliest sensitive share and prevalence of the innocuous attribute, with their standard errors.
 
-    A standard error is None if either share is 0 or 1: it says nothing there.
+    Attributes
+    ----------
+    sensitive : float
+        The share of people whose answer to the sensitive question is yes.
+    sensitive_error : float or None
+        Its standard error; None if either share is 0 or 1, where it says nothing.
+    prevalence : float
+        The share of people whose answer to the innocuous question is yes.
+    prevalence_error : float or None
+        Its standard error; None if either share is 0 or 1.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> result = hb.unrelated_prevalence(yes=[240, 310], users=[600, 600], p=[0.7, 0.3])
+    >>> round(result.sensitive, 4), round(result.sensitive_error, 4)
+    (0.3125, 0.0382)
     """
 
     sensitive: float
@@ -34,21 +50,21 @@ class UnrelatedPrevalence:
 def unrelated_prevalence(yes: Sequence[int], users: Sequence[int], p: Sequence[Probability]) -> UnrelatedPrevalence:
     """Estimate a sensitive share and an unknown prevalence from two samples (Greenberg et al. 1969).
 
-    Sample i is asked the sensitive question with probability p_i, otherwise the innocuous one, so that a share of
-    p_i s + (1 - p_i) t says yes, with s the sensitive share and t the prevalence. With r_i the observed shares,
+    Sample i is asked the sensitive question with probability ``p_i``, otherwise the innocuous one, so that a share of
+    ``p_i s + (1 - p_i) t`` says yes, with s the sensitive share and t the prevalence. With ``r_i`` the observed shares,
     maximum likelihood is::
 
         s = ((1 - p_2) r_1 - (1 - p_1) r_2) / (p_1 - p_2),   t = (p_1 r_2 - p_2 r_1) / (p_1 - p_2)
 
-    if both are between 0 and 1, with variances that follow from r_i (1 - r_i) / n_i. Otherwise it is on the border.
+    if both are between 0 and 1, with variances that follow from ``r_i (1 - r_i) / n_i``. Otherwise it is on the border.
 
     Parameters
     ----------
-    yes
+    yes : pair of int
         How many people said yes, in each of the two samples.
-    users
+    users : pair of int
         How many people were asked, in each of the two samples.
-    p
+    p : pair of float or Fraction
         The probability of the sensitive question in each sample; with 0 everybody is asked the innocuous one.
 
     Returns
@@ -56,10 +72,18 @@ def unrelated_prevalence(yes: Sequence[int], users: Sequence[int], p: Sequence[P
     UnrelatedPrevalence
         Both shares with their standard errors.
 
+    Raises
+    ------
+    SettingError
+        If an argument is not a pair of numbers, more people said yes than were asked, or both samples have the same p.
+    MechanismError
+        If an entry of `p` is not a probability.
+
     Examples
     --------
-    >>> found = unrelated_prevalence(yes=[240, 310], users=[600, 600], p=[0.7, 0.3])
-    >>> round(found.sensitive, 4), round(found.prevalence, 4)
+    >>> import hubbub as hb
+    >>> result = hb.unrelated_prevalence(yes=[240, 310], users=[600, 600], p=[0.7, 0.3])
+    >>> round(result.sensitive, 4), round(result.prevalence, 4)
     (0.3125, 0.6042)
     """
     for name, pair in (("yes", yes), ("users", users), ("p", p)):

@@ -57,6 +57,6 @@ def check_estimate(estimate: object, reports: Reports, where: str) -> Floats | N
             where=f"{where}(estimate=)",
             got=shorten(estimate),
             expected="what hubbub.estimate returned for the same reports",
-            remedy="leave estimate out for the maximum of the likelihood",
+            remedy="leave estimate out for that of hubbub.estimate(reports)",
         )
     return estimate.probabilities

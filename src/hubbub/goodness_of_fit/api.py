@@ -40,7 +40,7 @@ def fit_test(
     ----------
     reports : Reports
         The reports to test.
-    level : float
+    level : float, default 0.01
         The rate of false alarms.
     rng : numpy.random.Generator or int, optional
         The source of randomness, or a seed. By default the same reports give the same answer.
@@ -50,11 +50,18 @@ def fit_test(
     FitTest
         With `p_value`, `rejected`, `reason`, `worst` and `explain()`.
 
+    Raises
+    ------
+    SettingError
+        If `level` is not between 0 and 1, or `rng` is not a source of randomness.
+    EstimateError
+        If `reports` are not reports in this process.
+
     Examples
     --------
     >>> import hubbub as hb
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
-    >>> fit_test(hb.Reports.from_counts(coin, {"yes": 950, "no": 50})).rejected  # at most 73% can say yes
+    >>> hb.fit_test(hb.Reports.from_counts(coin, {"yes": 950, "no": 50})).rejected  # at most 73% can say yes
     True
     """
     check_reports(reports, "fit_test")

@@ -9,18 +9,44 @@ from hubbub.rendering import Fact, facts_html
 
 
 class Misfit(NamedTuple):
-    """An output, a number or a pair that fits badly."""
+    """An output, a number or a pair that fits badly.
+
+    Attributes
+    ----------
+    part : str
+        The partial test that it belongs to.
+    text : str
+        What fits badly, in words.
+    observed, expected : float
+        How many users sent it, and how many would if the best-fitting distribution were true.
+    residual : float
+        Observed less expected, in standard deviations.
+    """
 
     part: str
     text: str
     observed: float
     expected: float
-    residual: float  # observed less expected, in standard deviations
+    residual: float
 
 
 @dataclass(frozen=True)
 class FitPart:
-    """One of the partial tests."""
+    """One of the partial tests.
+
+    Attributes
+    ----------
+    name : str
+        What is tested.
+    statistic : float
+        The test statistic.
+    degrees : int
+        Its degrees of freedom; 0 if only inequalities are tested.
+    p_value : float
+        How likely a statistic as large is if the reports fit.
+    sentence : str
+        The result in words.
+    """
 
     name: str
     statistic: float
@@ -31,7 +57,7 @@ class FitPart:
 
 @dataclass(frozen=True)
 class FitTest:
-    """Whether any distribution explains the reports.
+    """Whether any distribution explains the reports: the result of a goodness-of-fit test.
 
     Attributes
     ----------
@@ -51,6 +77,17 @@ class FitTest:
         The outputs, numbers or pairs that fit worst.
     seed : int or str
         The seed of the simulation, or a note that the caller passed a generator.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> result = hb.fit_test(hb.Reports.from_counts(coin, {"yes": 950, "no": 50}))
+    >>> result.testable, result.p_value < 1e-6
+    (True, True)
+    >>> worst = result.worst[0]
+    >>> worst.text, round(worst.observed), round(worst.expected)
+    ('yes', 950, 731)
     """
 
     testable: bool
@@ -64,7 +101,7 @@ class FitTest:
 
     @property
     def statistic(self) -> float | None:
-        """The statistic of the part with the smallest p-value."""
+        """The statistic of the part with the smallest p-value; None if nothing could be tested."""
         return self._decisive.statistic if self.parts else None
 
     @property
@@ -77,7 +114,13 @@ class FitTest:
         return min(self.parts, key=lambda part: part.p_value)
 
     def explain(self) -> str:
-        """Return the result in words."""
+        """Return the result in words: the verdict, each part, what fits worst, and what cannot be detected.
+
+        Returns
+        -------
+        str
+            Several lines; what printing shows, too.
+        """
         if self.p_value is None:
             return f"Not testable: {self.reason}."
         verdict = "No distribution explains these reports" if self.rejected else "No evidence against the fit"

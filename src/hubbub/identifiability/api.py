@@ -43,7 +43,11 @@ APPROXIMATE = "Approximate: only sums of bits were kept, and bits are treated as
 
 @stepwise
 def identify(reports: Reports) -> Generator[Progress, None, Identification]:
-    """Return whether the reports determine one distribution, and what they leave open if they do not.
+    r"""Return whether the reports determine one distribution, and what they leave open if they do not.
+
+    Two distributions :math:`\theta` and :math:`\theta'` cannot be told apart if all observed patterns are as likely
+    under one as under the other: :math:`(\theta - \theta') G = 0`, with G the likelihood of each pattern (columns)
+    given each value (rows).
 
     Parameters
     ----------
@@ -54,6 +58,11 @@ def identify(reports: Reports) -> Generator[Progress, None, Identification]:
     -------
     Identification
         With `identifiable`, `unique`, `dimension`, `lower`, `upper`, `practical` and `explain()`.
+
+    Raises
+    ------
+    EstimateError
+        If `reports` are not reports, or are stored on a cluster: ``reports.merged()`` brings them here.
 
     Examples
     --------

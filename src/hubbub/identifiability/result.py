@@ -53,6 +53,16 @@ class Identification(Portable):
         Why something is not known: `identifiable`, `unique` and `dimension` are None if the problem is too large to
         decide. `practical`, `blind` and `direction` are None if they were not looked for; only `practical` is known if
         there is nothing to exchange.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> travel = hb.RandomizedResponse(hb.Categories(["car", "train", "bike"]), epsilon=2.0)
+    >>> answer = hb.identify(hb.Reports.from_counts(travel, {"car": 500, "train": 300, "bike": 200}))
+    >>> answer
+    Identification(identifiable=True, unique=True, dimension=0, practical=True)
+    >>> round(answer.blind, 3)
+    0.044
     """
 
     domain: Domain
@@ -70,7 +80,13 @@ class Identification(Portable):
     reason: str = ""
 
     def explain(self) -> str:
-        """Return all of this in a few plain sentences."""
+        """Return all of this in a few plain sentences.
+
+        Returns
+        -------
+        str
+            Whether there is one answer, and which moves between values would go unnoticed.
+        """
         sentences = [self._about_maxima(), self._about_users(), self.reason]
         return " ".join(sentence for sentence in sentences if sentence)
 
@@ -129,7 +145,7 @@ class Identification(Portable):
         )
 
     def facts(self) -> list[Fact]:
-        """Return the findings, labelled."""
+        """Return what printing shows: labels with texts."""
         words = {True: "yes", False: "no", None: "not known"}
         dimension = "not known" if self.dimension is None else f"{self.dimension:,}"
         return [

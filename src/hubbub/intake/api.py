@@ -68,41 +68,41 @@ def read_reports(
     y_column: str | None = None,
     equal_files: str | None = None,
 ) -> Generator[Progress, None, Reports]:
-    """Read reports into memory.
+    """Read reports from files, databases or tables into memory.
 
     Every row is counted, or rejected for a cause. A user with rows in several sources is still one user. A
     `HubbubWarning` names columns that are not used, and limits that cannot be checked.
 
     Parameters
     ----------
-    source
+    source : path, str, table, or list of these
         The path of a file (CSV, TSV and JSON lines, also compressed as .gz or .zst; Parquet; Arrow), a folder or a
         pattern of such files, the address of a table or query (``sqlite:///file.db#table``, ``duckdb:///...``,
         ``postgresql://...``), a table of pandas, polars or pyarrow, or a list of these.
-    study
+    study : Study or path
         The study that the reports belong to, or the path of its file.
-    allow_rejects
+    allow_rejects : int or str, default 0
         How many rejected rows to accept: a number, or a share such as ``"1%"``. Above it the reading stops, with a
         summary by cause.
-    rejects
+    rejects : path, optional
         A CSV file to list all rejected rows in.
-    memory
-        Memory for sorting users, such as ``"4GB"``; more goes to the disk.
-    output_column, user_column, mechanism_column
+    memory : str, default "4GB"
+        Memory for sorting users; what needs more goes to the disk.
+    output_column, user_column, mechanism_column : str, optional
         The names of the columns, where they are not ``output``, ``user`` and ``mechanism``. The study's `columns` may
         say so, too; what is passed here wins.
-    weight_column
+    weight_column : str, optional
         The name of the column of survey weights, where it is not ``weight``: how many people each user stands for.
-    stratum_column, cluster_column
+    stratum_column, cluster_column : str, optional
         The names of the columns that say in which stratum, and in which cluster of users, each user was sampled.
-    lat_column, lon_column
+    lat_column, lon_column : str, optional
         The names of the columns of latitudes and longitudes, for outputs that are places on a map grid: each counts for
         the cell that it lies in, outside the grid for the one that the mechanism remaps it to. Without these names, and
         without a column of outputs, ``lat`` and ``lon`` and their usual other names are read so.
-    x_column, y_column
+    x_column, y_column : str, optional
         The same for places given as distances to the east and to the north of the grid's south-western corner, in the
         grid's unit; ``x`` and ``y`` if there are no outputs.
-    equal_files
+    equal_files : {"skip", "count"}, optional
         What files with exactly the same bytes are: copies (``"skip"``), or reports of different people (``"count"``).
         Without it they are refused.
 
@@ -110,6 +110,27 @@ def read_reports(
     -------
     Reports
         The distinct patterns, and how many users sent each.
+
+    Raises
+    ------
+    StudyError
+        If the study file has a mistake.
+    IntakeError
+        If a source cannot be read as it stands, or more rows are rejected than allowed. Its ``code`` names the cause.
+    ReportsError
+        If no user is left.
+    SettingError
+        If a keyword has a wrong value.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> import pandas as pd
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> study = hb.Study(coin.domain, {"answer": coin})
+    >>> rows = pd.DataFrame({"output": ["yes", "no", "yes", "maybe"]})
+    >>> hb.read_reports(rows, study, allow_rejects=1)
+    Reports(3 users, 2 distinct patterns, 1 mechanism)
     """
     study, source = study_and_source(study, source, "read_reports(source, study)")
     plan = plan_reading(
@@ -159,21 +180,62 @@ def scatter_reports(
 
     Parameters
     ----------
-    source, study
+    source : path, str, or list of these
         As in `read_reports`. All workers must reach the sources under the same path or address.
-    client
+    study : Study or path
+        The study that the reports belong to, or the path of its file.
+    client : distributed.Client
         A Dask client.
-    memory
+    allow_rejects : int or str, default 0
+        How many rejected rows to accept, as in `read_reports`.
+    rejects : path, optional
+        A CSV file to list all rejected rows in.
+    memory : str, default "4GB"
         Memory for sorting users, for each worker.
-    allow_rejects, rejects, output_column, user_column, mechanism_column, lat_column, lon_column, x_column, y_column
-        As in `read_reports`.
-    equal_files
-        As in `read_reports`.
+    output_column, user_column, mechanism_column : str, optional
+        The names of the columns, as in `read_reports`.
+    lat_column, lon_column, x_column, y_column : str, optional
+        The names of the columns of places, as in `read_reports`.
+    equal_files : {"skip", "count"}, optional
+        What files with exactly the same bytes are, as in `read_reports`.
 
     Returns
     -------
     ClusterReports
         Reports in parts that the workers hold. Where they merge to few patterns, ``.merged()`` brings them here.
+
+    Raises
+    ------
+    ClusterError
+        If the cluster cannot be reached, has no workers, or has other versions than this process.
+    StudyError
+        If the study file has a mistake.
+    IntakeError
+        If a source cannot be read as it stands, more rows are rejected than allowed, or rows have survey weights, which
+        are not read on a cluster.
+    ReportsError
+        If no user is left.
+    SettingError
+        If a keyword has a wrong value.
+
+    Examples
+    --------
+    A cluster of one worker in this process; a real one is reached by ``Client("tcp://HOST:8786")``.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from distributed import Client
+    >>> import hubbub as hb
+    >>> import pandas as pd
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> study = hb.Study(coin.domain, {"answer": coin})
+    >>> alone = {"processes": False, "n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    >>> with tempfile.TemporaryDirectory() as folder, Client(**alone) as client:
+    ...     path = Path(folder) / "reports.csv"
+    ...     pd.DataFrame({"output": ["yes", "no", "yes"]}).to_csv(path, index=False)
+    ...     reports = hb.scatter_reports(path, study, client)
+    ...     print(reports, hb.estimate(reports, "mle").probabilities.round(2))
+    ClusterReports(3 users, 1 part) [0.86 0.14]
     """
     study, source = study_and_source(study, source, "scatter_reports(source, study)")
     plan = plan_reading(
@@ -224,7 +286,7 @@ def collect(
     lag: str | int | None = None,
     as_of: str | None = None,
 ) -> Generator[Progress, None, Tally]:
-    """Count reports into a tally on disk.
+    """Count reports into a tally on disk, or add new ones to it.
 
     If the tally exists, only what is new is added: a file that was counted before is not counted again, but tables in
     memory always are. The tally is replaced in one step: whatever happens, the old or the new one is there.
@@ -234,51 +296,87 @@ def collect(
 
     Parameters
     ----------
-    study, source
-        As in `read_reports`.
-    path
+    study : Study or path
+        The study that the reports belong to, or the path of its file.
+    source : path, str, table, or list of these
+        What to count, as in `read_reports`.
+    path : path
         The tally, a file that ends in ``.tally.parquet``.
-    rejects
+    allow_rejects : int or str, default 0
+        How many rejected rows to accept, as in `read_reports`.
+    rejects : path, optional
         A CSV file to list all rejected rows in; by default a file beside the tally, written only if there are any.
-    users_complete
+    memory : str, default "4GB"
+        Memory for sorting users, as in `read_reports`.
+    users_complete : bool, default False
         Says that no user of the new sources is in the tally already.
-    users_key
+    users_key : path, optional
         A file with a secret key, under which a digest of each user is kept.
-    by
+    by : str or list of str, optional
         The column, or columns, that divide the rows into groups; ``"day"``, ``"week"`` or ``"month"`` is that of the
         column ``time``, unless there is a column of that name. None is the group that the study's `columns` names, if
         any; ``()`` asks for no groups. The tally keeps the groups apart: `estimate`, `check`,
         `report` and `compare` of the terminal take them with ``--by``, and Python as ``tally.groups(column)``.
-    cluster
+    cluster : distributed.Client or str, optional
         A Dask client, or the address of a scheduler, whose workers read the sources.
-    equal_files
+    output_column, user_column, mechanism_column : str, optional
+        The names of the columns, as in `read_reports`.
+    time_column : str, optional
+        The column of times, if it is not ``time``.
+    weight_column, stratum_column, cluster_column : str, optional
+        The names of the columns of survey weights, strata and clusters, as in `read_reports`.
+    lat_column, lon_column, x_column, y_column : str, optional
+        The names of the columns of places, as in `read_reports`.
+    equal_files : {"skip", "count"}, optional
         What a file is that has the same bytes as another one, or as one that was counted before at another path: a copy
         (``"skip"``), or reports of different people (``"count"``). Without it such a file is refused.
-    time_column
-        The column of times, if it is not ``time``.
-    watermark
+    watermark : str or False, optional
         A column that grows with its source: an id, or the time at which the row was written. The tally remembers how
         far each source was counted, and the next run reads the rows beyond alone. None is the column that the study's
         `columns` names, if any; False asks for none.
-    late
+    late : {"tell", "count", "ignore"}, default "tell"
         What is done about rows that arrive behind the watermark: ``"tell"`` warns of them, ``"count"`` counts those in
         the window, ``"ignore"`` does not look for them.
-    late_window
+    late_window : str or int, optional
         How far below the watermark rows are remembered, so that late ones are told from counted ones: ``"2d"``,
         ``"10min"``, or a whole number for a column of whole numbers. By default only those at the watermark itself are.
-    lag
+    lag : str or int, optional
         How far to stay behind the largest value, in the same units: the newest rows are left for the next run.
-    as_of
+    as_of : str, optional
         With a watermark of dates or times: rows with a later one are left for the next run. A date means its end.
-    allow_rejects, memory, output_column, user_column, mechanism_column, weight_column, stratum_column, cluster_column
-        As in `read_reports`.
-    lat_column, lon_column, x_column, y_column
-        As in `read_reports`.
 
     Returns
     -------
     Tally
         The tally as it is now on disk.
+
+    Raises
+    ------
+    StudyError
+        If the study file has a mistake.
+    IntakeError
+        If a source cannot be read as it stands, more rows are rejected than allowed, or the tally that exists is of
+        another study, has other groups, or may hold the same users. Its ``code`` names the cause.
+    SettingError
+        If a keyword has a wrong value, or has no meaning together with the others.
+    ReportsError
+        If no user is left.
+    ClusterError
+        If the cluster cannot be reached, has no workers, or has other versions than this process.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import hubbub as hb
+    >>> import pandas as pd
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> study = hb.Study(coin.domain, {"answer": coin})
+    >>> rows = pd.DataFrame({"output": ["yes", "no", "yes"], "city": ["Rome", "Oslo", "Rome"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tally = hb.collect(study, rows, Path(folder) / "week-1.tally.parquet", by="city")
+    ...     print(tally.users, {city: reports.users for city, reports in tally.groups("city").items()})
+    3 {'Oslo': 1, 'Rome': 2}
     """
     study, source = study_and_source(study, source, "collect(study, source, path)")
     divided_by = check_by(study_groups(study) if by is None else by, "collect(by=)")
@@ -409,22 +507,22 @@ def merge(
     users_complete: bool = False,
     equal_files: str | None = None,
 ) -> Generator[Progress, None, Tally]:
-    """Add tallies of one study up.
+    """Add up tallies of one study into a new one.
 
     Tallies that counted the same file are refused. So are tallies that may hold the same users, unless all keep digests
     of their users under one key and share none.
 
     Parameters
     ----------
-    tallies
-        The tallies, by their paths.
-    path
+    tallies : path or list of paths
+        The tallies to add up.
+    path : path
         The tally to write, a file that ends in ``.tally.parquet``; it may be one of `tallies`.
-    memory
+    memory : str, default "4GB"
         Memory for sorting, as in `read_reports`.
-    users_complete
+    users_complete : bool, default False
         Says that no user is in two of the tallies.
-    equal_files
+    equal_files : {"count"}, optional
         ``"count"`` says that different people sent the same, where tallies counted files with the same bytes at
         different paths and without users. Without it such tallies are refused.
 
@@ -432,6 +530,31 @@ def merge(
     -------
     Tally
         The sum, as it is now on disk.
+
+    Raises
+    ------
+    IntakeError
+        If a file is not a tally or is damaged, the tallies are of different studies or have different groups, or they
+        may hold the same rows or users. Its ``code`` names the cause.
+    SettingError
+        If `path` does not end in ``.tally.parquet``, or a keyword has a wrong value.
+    ReportsError
+        If there are no tallies.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import hubbub as hb
+    >>> import pandas as pd
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> study = hb.Study(coin.domain, {"answer": coin})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     weeks = [Path(folder) / f"week-{week}.tally.parquet" for week in (1, 2)]
+    ...     _ = hb.collect(study, pd.DataFrame({"output": ["yes", "no", "yes"]}), weeks[0])
+    ...     _ = hb.collect(study, pd.DataFrame({"output": ["no", "no"]}), weeks[1])
+    ...     hb.merge(weeks, Path(folder) / "both.tally.parquet").users
+    5
     """
     target = check_target(path)
     names = [tallies] if isinstance(tallies, str | Path) else list(tallies)

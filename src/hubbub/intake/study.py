@@ -67,24 +67,40 @@ def full_kind(name: str) -> str:
 
 @dataclass(frozen=True)
 class Study(Portable):
-    """A domain and named mechanisms over it.
+    """All that client, collector and analyst share: a domain and named mechanisms over it.
+
+    `read_study` reads one from a file.
 
     Parameters
     ----------
-    domain
+    domain : Domain
         The true values.
-    mechanisms
+    mechanisms : mapping from str to Mechanism
         The mechanisms over that domain, by the names that reports give them.
-    name
+    name : str, default ""
         A title for people; it is no part of the fingerprint.
-    max_reports_per_user
+    max_reports_per_user : int, optional
         A user with more outputs than this is rejected.
-    max_epsilon_per_user, max_epsilon_per_unit
+    max_epsilon_per_user, max_epsilon_per_unit : float, optional
         Limits on what a user spends in total, plain and per unit of distance; spending more gives a warning.
-    columns
+    columns : mapping from str to str, optional
         What the columns of reports are called, by what they hold: ``output``, ``user``, ``mechanism``, ``weight``,
         ``stratum``, ``cluster``, ``group``, ``time``, ``watermark``; ``lat`` and ``lon``, or ``x`` and ``y``. No
         part of the fingerprint: it does not change what reports mean.
+
+    Raises
+    ------
+    StudyError
+        If there is no mechanism, one is over another domain, a limit is not a positive number, or `columns` contradict
+        each other or the domain.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> values = hb.Categories(["yes", "no"])
+    >>> study = hb.Study(values, {"answer": hb.RandomizedResponse(values, epsilon=1.0)}, name="a survey")
+    >>> list(study.mechanisms), study.fingerprint[:8]
+    (['answer'], '39d1f729')
     """
 
     domain: Domain

@@ -20,7 +20,7 @@ def read_study(path: str | Path) -> Study:
 
     Parameters
     ----------
-    path
+    path : path
         The path of a TOML file.
 
     Returns
@@ -31,7 +31,29 @@ def read_study(path: str | Path) -> Study:
     Raises
     ------
     StudyError
-        Where the file cannot be read or does not describe a study; the message names the line.
+        If the file cannot be read or does not describe a study; the message names the line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import hubbub as hb
+    >>> text = '''
+    ... version = 1
+    ... name = "a survey"
+    ... [domain]
+    ... kind = "categories"
+    ... labels = ["yes", "no"]
+    ... [mechanisms.answer]
+    ... kind = "randomized-response"
+    ... epsilon = 1.0
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "study.toml"
+    ...     _ = path.write_text(text)
+    ...     study = hb.read_study(path)
+    >>> study.name, study.domain, study.mechanisms["answer"].epsilon
+    ('a survey', Categories(['yes', 'no']), 1.0)
     """
     if not isinstance(path, str | Path):
         raise StudyError(

@@ -62,11 +62,12 @@ def interval(
 
     ``method="profile"`` returns the lowest and the highest value of the statistic over all distributions whose
     deviance, twice how far the log-likelihood is below its maximum, is below a cutoff. Both endpoints are certified: no
-    distribution in that set is beyond them, whether or not the maximum is unique. The cutoff is simulated
-    (see the page on trust), because zeros in the truth make that of chi-square too small; for a single value among
-    more than 100, with less than a fifth of the mass, it is that of chi-square with one degree of
-    freedom. Where the estimate is outside, `low` or `high` is extended to it; `confidence_low` and `confidence_high`
-    keep the endpoints.
+    distribution in that set is beyond them, whether or not the maximum is unique. Where shares may be 0, the
+    cutoff is simulated, because zeros in the truth make that of chi-square too small (see the page on trust);
+    otherwise, and for a single value among more than 100 with less than a fifth of the mass, it is that of chi-square
+    with one degree of freedom. Where at most 1,000 users with one of two values sent one of two outputs each, all
+    numbers of answers are enumerated instead. `note` says which. Where the estimate is outside, `low` or `high` is
+    extended to it; `confidence_low` and `confidence_high` keep the endpoints.
 
     ``method="bootstrap"`` resamples the users and estimates again each time. It shows how the estimate varies, not how
     far it is from the truth: a regularised estimate has a bias, which `bias` guesses.
@@ -78,11 +79,11 @@ def interval(
     of : label, list or set of labels, or dict
         The statistic: the share of a value, the joint share of several values, or a weighted sum {value: weight}
         (a mean, a difference of regions).
-    level : float
+    level : float, default 0.95
         The probability with which the interval holds the true value of the statistic.
-    method : str
-        ``"profile"`` (default) or ``"bootstrap"``.
-    simultaneous : bool
+    method : {"profile", "bootstrap"}, default "profile"
+        How to compute it, as above.
+    simultaneous : bool, default False
         Make the statements for all values hold together: Bonferroni for single values; for other statistics chi-square
         with as many degrees of freedom as there are free probabilities, which covers all linear statistics at once.
     estimate : Estimate, optional
@@ -93,22 +94,40 @@ def interval(
         How often the bootstrap resamples the users (default 200).
     rng : numpy.random.Generator or int, optional
         The source of randomness, or a seed. By default the same reports give the same interval.
-    fakes : float
-        A share of the users who may be fake: the interval holds the honest users' statistic whatever these sent
-        (docs/explanation/trust.md). 0 by default. Profile only.
+    fakes : float, default 0.0
+        A share of the users who may be fake: the interval holds the honest users' statistic whatever these sent (see
+        the page on trust). Profile only.
 
     Returns
     -------
     Interval
         With `low`, `estimate`, `high`, `standard_error`, `likeliest`, `note` and `explain()`.
 
+    Raises
+    ------
+    DomainError
+        If `of` names a value that the domain does not have.
+    SettingError
+        If a keyword has a wrong value or does not belong to the method, or the estimate is over another domain.
+    EstimateError
+        If `reports` are not reports in this process, or have survey weights, which neither the bootstrap nor `fakes`
+        takes into account.
+
     Examples
     --------
     >>> import hubbub as hb
-    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
-    >>> answer = hb.interval(hb.Reports.from_counts(coin, {"yes": 600, "no": 400}), "yes")
+    >>> travel = hb.RandomizedResponse(hb.Categories(["car", "train", "bike"]), epsilon=2.0)
+    >>> reports = hb.Reports.from_counts(travel, {"car": 500, "train": 300, "bike": 200})
+    >>> answer = hb.interval(reports, "train")
     >>> round(answer.low, 3), round(answer.estimate, 3), round(answer.high, 3)
-    (0.65, 0.716, 0.782)
+    (0.243, 0.284, 0.327)
+
+    Several values together, and a difference of two shares:
+
+    >>> round(hb.interval(reports, ["train", "bike"]).high, 3)
+    0.467
+    >>> round(hb.interval(reports, {"car": 1, "train": -1}).low, 3)
+    0.214
     """
     check_reports(reports, "interval")
     level = validation.level(level, "interval")
@@ -205,21 +224,24 @@ def band(
     estimate: Estimate | None = None,
     fakes: float = 0.0,
 ) -> Generator[Any, None, Band]:
-    """Return `interval` for every value of the domain, or for some `values`.
+    """Return an interval for the share of every value of the domain, or of some `values`.
+
+    Each is that of `interval`, by the profile likelihood. The estimate keeps them: its table and its pictures show them
+    from then on.
 
     Parameters
     ----------
     reports : Reports
         The reports to learn from.
-    level : float
+    level : float, default 0.95
         The probability with which each interval holds its value's true share.
     values : list of labels, optional
         The values to compute intervals for; all of them by default.
-    simultaneous : bool
+    simultaneous : bool, default False
         Make all intervals hold together with probability `level` (Bonferroni over the whole domain).
     estimate : Estimate, optional
         The estimate to show in the intervals; that of ``hubbub.estimate(reports)`` by default.
-    fakes : float
+    fakes : float, default 0.0
         A share of the users who may be fake: intervals hold the honest users' shares whatever these sent.
 
     Returns
@@ -227,6 +249,26 @@ def band(
     Band
         With arrays `low`, `estimate`, `high` and `standard_error` in the order of ``domain.labels``, and `to_frame()`,
         `plot()`.
+
+    Raises
+    ------
+    DomainError
+        If `values` are not all in the domain.
+    SettingError
+        If a keyword has a wrong value, or the estimate is over another domain.
+    EstimateError
+        If `reports` are not reports in this process, or have survey weights, which `fakes` does not take into account.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> travel = hb.RandomizedResponse(hb.Categories(["car", "train", "bike"]), epsilon=2.0)
+    >>> reports = hb.Reports.from_counts(travel, {"car": 500, "train": 300, "bike": 200})
+    >>> print(hb.band(reports).to_frame()[["value", "low", "estimate", "high"]].round(3))
+       value    low  estimate   high
+    0    car  0.533     0.578  0.624
+    1  train  0.243     0.284  0.327
+    2   bike  0.102     0.137  0.175
     """
     check_reports(reports, "band")
     level = validation.level(level, "band")
@@ -289,7 +331,7 @@ def quantile(
         Reports about ordered values (`Integers` or `Bins`).
     probability : float
         The share of the population, between 0 and 1: 0.5 for the median.
-    level : float
+    level : float, default 0.95
         The probability with which the interval holds the true quantile.
     estimate : Estimate, optional
         The estimate whose quantile is shown; that of ``hubbub.estimate(reports)`` by default.
@@ -298,6 +340,21 @@ def quantile(
     -------
     Quantile
         With `low`, `estimate` and `high`, labels of the domain.
+
+    Raises
+    ------
+    EstimateError
+        If the values have no order (`Categories`, `Grid`), or `reports` are not reports in this process.
+    SettingError
+        If `probability` or `level` is not between 0 and 1, or the estimate is over another domain.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> children = hb.RandomizedResponse(hb.Integers(0, 3), epsilon=3.0)
+    >>> reports = hb.Reports.from_counts(children, [20, 30, 40, 10])
+    >>> print(hb.quantile(reports, 0.5, estimate=hb.estimate(reports, "mle")))
+    50% of the population have at most 1; between 1 and 2 at 95%.
     """
     check_reports(reports, "quantile")
     probability = validation.share(

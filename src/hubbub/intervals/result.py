@@ -70,7 +70,7 @@ def error_text(error: float) -> str:
 
 @dataclass(frozen=True)
 class Interval(Portable):
-    """The range of values that the reports leave open for a statistic, and its estimate.
+    """The range that the reports leave open for a share or another statistic, and its estimate.
 
     Attributes
     ----------
@@ -103,6 +103,15 @@ class Interval(Portable):
         there is none. Fakes do not change it.
     standard_error_reason : str
         Why there is no standard error; empty if there is one.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> travel = hb.RandomizedResponse(hb.Categories(["car", "train", "bike"]), epsilon=2.0)
+    >>> answer = hb.interval(hb.Reports.from_counts(travel, {"car": 500, "train": 300, "bike": 200}), "train")
+    >>> print(answer.explain())
+    train: 0.2843, between 0.2434 and 0.3268 at 95%. Standard error 0.0213. Every value is clearly present: the
+    chi-square cutoff applies.
     """
 
     of: str
@@ -132,11 +141,20 @@ class Interval(Portable):
 
     @property
     def extended(self) -> bool:
-        """Whether the confidence interval was extended to the estimate, which is smoother than it alone allows."""
+        """Whether the confidence interval was extended to the estimate, which is smoother than it alone allows.
+
+        Then `low` or `high` is the estimate, and `confidence_low` and `confidence_high` are the endpoints.
+        """
         return self.low < self.confidence_low or self.high > self.confidence_high
 
     def explain(self) -> str:
-        """Return the interval as a sentence or two."""
+        """Return the interval in sentences, with the standard error and the note.
+
+        Returns
+        -------
+        str
+            What printing shows, too.
+        """
         text = (
             f"{self.of}: {self.estimate:.4g}, between {self.low:.4g} and {self.high:.4g} "
             f"at {whole_percent(self.level)}."
@@ -203,6 +221,16 @@ class Band(Portable):
         For each value why there is no standard error; empty if there is one, or if the value was not asked for.
     fakes : float
         The share of users who may have sent anything; 0 if all are taken to be honest.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> travel = hb.RandomizedResponse(hb.Categories(["car", "train", "bike"]), epsilon=2.0)
+    >>> intervals = hb.band(hb.Reports.from_counts(travel, {"car": 500, "train": 300, "bike": 200}), simultaneous=True)
+    >>> intervals
+    Band(3 of 3 values, level=0.95, simultaneous)
+    >>> intervals.low.round(3), intervals.high.round(3)
+    (array([0.523, 0.235, 0.095]), array([0.634, 0.336, 0.184]))
     """
 
     domain: Domain
@@ -233,7 +261,34 @@ class Band(Portable):
         errors: StandardErrors,
         fakes: float = 0.0,
     ) -> Band:
-        """Extend each confidence interval to its estimate; `errors` are those of the values that have intervals."""
+        """Return the band of some confidence intervals, each extended to its estimate.
+
+        Parameters
+        ----------
+        domain : Domain
+            The values.
+        estimate : array
+            The share of each value in the estimate that is shown.
+        confidence : pair of arrays
+            The low and the high endpoint of each confidence interval; NaN for values without one.
+        level : float
+            The probability with which each interval holds its true share.
+        simultaneous : bool
+            Whether the level holds for all intervals at once.
+        note : str
+            What applies to some or all of the intervals.
+        likeliest : array
+            The share of each value in the likeliest distribution.
+        errors : StandardErrors
+            The standard errors of the values that have intervals.
+        fakes : float, default 0.0
+            The share of users who may have sent anything.
+
+        Returns
+        -------
+        Band
+            The intervals.
+        """
         numbers, reasons = np.full(len(domain), np.nan), [""] * len(domain)
         for position, number, reason in zip(np.flatnonzero(~np.isnan(confidence[0])).tolist(), *errors, strict=True):
             numbers[position], reasons[position] = number, reason
@@ -260,7 +315,18 @@ class Band(Portable):
         return np.asarray((self.low < self.confidence_low) | (self.high > self.confidence_high))
 
     def errors_note(self, positions: Positions | None = None) -> str:
-        """Return what to know about the standard errors of some values (None: all): how many have none, and why."""
+        """Return what to know about the standard errors of some values: how many have none, and why.
+
+        Parameters
+        ----------
+        positions : array of int, optional
+            The positions of the values in the domain; all of them by default.
+
+        Returns
+        -------
+        str
+            A sentence or two; empty if all have standard errors.
+        """
         some = np.arange(len(self.domain)) if positions is None else positions
         counts = Counter(reason for position in some.tolist() if (reason := self.standard_error_reasons[position]))
         notes = [f"None for {plural(count, 'value')}: {reason}" for reason, count in counts.items()]
@@ -269,7 +335,13 @@ class Band(Portable):
         return " ".join(notes)
 
     def leave_with(self, estimate: Estimate) -> None:
-        """Let the estimate show these intervals in its table and its pictures."""
+        """Let an estimate show these intervals in its table and its pictures.
+
+        Parameters
+        ----------
+        estimate : Estimate
+            The estimate that the intervals are about.
+        """
         kept = ValueIntervals(self.low, self.high, self.standard_error, self.level, self.simultaneous, self.fakes)
         estimate.remember_intervals(kept)
 
@@ -278,14 +350,31 @@ class Band(Portable):
         return np.flatnonzero(~np.isnan(self.low))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas table with columns value, low, estimate, high, standard_error, likeliest and extended."""
+        """Return the intervals as a pandas table, with a row for each value.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``value``, ``low``, ``estimate``, ``high``, ``standard_error``, ``likeliest`` and ``extended``.
+        """
         import pandas as pd
 
         names = ("low", "estimate", "high", "standard_error", "likeliest", "extended")
         return pd.DataFrame({"value": self.domain.labels, **{name: getattr(self, name) for name in names}})
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the estimate with its intervals, as `Estimate.plot` does."""
+        """Draw the estimate with its intervals, as `Estimate.plot` does.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; left out, a new figure is made.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes that were drawn on.
+        """
         title = picture_title(level=self.level)
         picture = EstimatePlot(self.domain, self.estimate, title, intervals=(self.low, self.high, self.level))
         if axes is not None:
@@ -342,6 +431,15 @@ class Quantile(Portable):
         The quantile of the likeliest distribution, the maximum of the likelihood.
     confidence_low, confidence_high : label
         The endpoints of the confidence interval itself.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> children = hb.RandomizedResponse(hb.Integers(0, 3), epsilon=3.0)
+    >>> reports = hb.Reports.from_counts(children, [20, 30, 40, 10])
+    >>> median = hb.quantile(reports, 0.5, estimate=hb.estimate(reports, "mle"))
+    >>> median.low, median.estimate, median.high
+    (1, 1, 2)
     """
 
     probability: float
@@ -359,7 +457,13 @@ class Quantile(Portable):
         return bool((self.low, self.high) != (self.confidence_low, self.confidence_high))
 
     def explain(self) -> str:
-        """Return the interval as a sentence."""
+        """Return the quantile and its interval as a sentence.
+
+        Returns
+        -------
+        str
+            What printing shows, too.
+        """
         return (
             f"{whole_percent(self.probability)} of the population have at most {self.estimate}; "
             f"between {self.low} and {self.high} at {whole_percent(self.level)}."

@@ -30,16 +30,26 @@ class Plan(Portable):
 
     Attributes
     ----------
-    question
+    question : Question
         What was asked: users, target, truths, method, distance and all other keywords.
-    settings
+    settings : tuple of SettingResult
         The error to expect for each candidate and number of users. Of several truths this is the worst; the results
         for the others are in `others`.
-    needed
-        The users that each candidate needs to reach the target, or the epsilon it needs with `users`. Empty without a
-        target.
-    truths
+    needed : tuple of Needed
+        The users that each candidate needs to reach the target or to detect the difference, or the epsilon it needs
+        with `users`. Empty without a target or a difference.
+    truths : tuple of AssumedTruth
         The distributions that were assumed.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> kinds = ["randomized-response", "optimized-unary"]
+    >>> result = hb.plan(kinds, domain=hb.Categories(["yes", "no"]), epsilon=1.0, difference=0.05)
+    >>> print(result.to_frame()[["candidate", "epsilon", "users"]])
+                 candidate  epsilon    users
+    0  randomized-response      1.0   7343.0
+    1      optimized-unary      1.0  14686.0
     """
 
     question: Question
@@ -64,7 +74,7 @@ class Plan(Portable):
 
     @property
     def seed(self) -> int | str:
-        """The seed of the simulated studies."""
+        """The seed of the simulated studies, or a note that the caller passed a generator."""
         return self.question.seed
 
     @cached_property
@@ -93,11 +103,17 @@ class Plan(Portable):
         return plan_tables(self.question, self.settings, self.needed)
 
     def explain(self) -> str:
-        """Return the answer and all notes, one paragraph each."""
+        """Return the answer and all notes.
+
+        Returns
+        -------
+        str
+            One paragraph each.
+        """
         return "\n".join([self.sentence, *self.notes])
 
     def facts(self) -> list[Fact]:
-        """Return the answer, its assumptions and all notes, labelled."""
+        """Return the answer, its assumptions and all notes, as labels with texts."""
         return [
             Fact("answer", "\n".join(self.answers)),
             Fact("assumed", self.assumed),
@@ -115,7 +131,13 @@ class Plan(Portable):
         return "".join(tables) + facts_html(self.facts())
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the complete table as one mapping per row; what is unknown is None."""
+        """Return the complete table as a list of rows.
+
+        Returns
+        -------
+        list of dict
+            The rows of `to_frame`; what is unknown is None.
+        """
         return plan_rows(self.settings, self.needed)
 
     def to_frame(self) -> pd.DataFrame:
@@ -131,11 +153,23 @@ class Plan(Portable):
         return pd.DataFrame(self.rows(), columns=list(COLUMNS))
 
     def document(self) -> dict[str, Any]:
-        """Return what `to_json` writes; numbers that are not finite are None."""
+        """Return what `to_json` writes, as plain Python values.
+
+        Returns
+        -------
+        dict
+            With a version; numbers that are not finite are None.
+        """
         return plan_document(self.question, self.settings, self.needed, self.sentence, self.notes)
 
     def to_json(self) -> str:
-        """Return the plan as one JSON document."""
+        """Return the plan as one JSON document.
+
+        Returns
+        -------
+        str
+            Numbers that are not finite are null.
+        """
         return json.dumps(self.document(), allow_nan=False, ensure_ascii=False)
 
     def plot(self, axes: Axes | None = None) -> Axes:
@@ -143,13 +177,13 @@ class Plan(Portable):
 
         Parameters
         ----------
-        axes
-            Where to draw; a new figure if left out.
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; left out, a new figure is made.
 
         Returns
         -------
         matplotlib.axes.Axes
-            The axes.
+            The axes that were drawn on.
         """
         if axes is None:
             import matplotlib.pyplot as plt

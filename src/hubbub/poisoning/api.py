@@ -44,7 +44,7 @@ EXPECTED_SHARE = "a share of fake users between 0 and 1, such as 0.01"
 def worst_case_shift(
     reports: Reports, share: float, *, estimate: Estimate | None = None
 ) -> Generator[Progress, None, Shift]:
-    """Return how far a share of fake users could move the estimated share of a value, at least.
+    """Return how far fake users could move the estimated share of a value, at least.
 
     The fake users are among the users of the reports: as many honest ones are left out, evenly over all patterns. All
     fakes send the same report, with as many outputs as honest users send. The shift was reached by a full estimate, so
@@ -57,19 +57,27 @@ def worst_case_shift(
     share : float
         The share of fake users: 0.01 is 1%. They are a whole number of users, at least one.
     estimate : Estimate, optional
-        The estimate whose shift is asked for; with the fakes it is made again by the same method and settings.
-        that of ``hubbub.estimate(reports)`` by default.
+        The estimate whose shift is asked for; that of ``hubbub.estimate(reports)`` by default. With the fakes it is
+        made again by the same method and settings.
 
     Returns
     -------
     Shift
         A number, the largest shift found, with `value`, `title`, `output`, `before`, `after` and `explain()`.
 
+    Raises
+    ------
+    SettingError
+        If `share` is not between 0 and 1, or the estimate is over another domain.
+    EstimateError
+        If `reports` are not reports in this process.
+
     Examples
     --------
     >>> import hubbub as hb
     >>> answer = hb.RandomizedResponse(hb.Categories(["yes", "no", "unsure"]), epsilon=1.0)
-    >>> shift = worst_case_shift(hb.Reports.from_counts(answer, {"yes": 500, "no": 300, "unsure": 200}), share=0.01)
+    >>> reports = hb.Reports.from_counts(answer, {"yes": 500, "no": 300, "unsure": 200})
+    >>> shift = hb.worst_case_shift(reports, share=0.01)
     >>> round(shift, 3), shift.value, shift.output
     (0.017, 'no', 'output no')
     """

@@ -9,7 +9,7 @@ from hubbub.rendering import Fact, facts_html
 
 
 class Shift(float):
-    """The largest shift of a share that was found, and how it comes about.
+    """How far fake users could move a share: the largest shift that was found, and how it comes about.
 
     The number itself is how far the estimated share of `value` moves, from `before` to `after`, if a `share` of the
     users is fake and all of them send `output`.
@@ -28,6 +28,16 @@ class Shift(float):
         The estimated share of `value` without and with the fake users.
     method : str
         The method of the estimate: that of the estimate that is shown.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> shift = hb.worst_case_shift(hb.Reports.from_counts(coin, {"yes": 600, "no": 400}), share=0.01)
+    >>> shift
+    Shift(0.01298: 'yes' from 0.7164 to 0.7034)
+    >>> shift < 0.02
+    True
     """
 
     share: float
@@ -55,7 +65,13 @@ class Shift(float):
         return (), dict(vars(self))
 
     def explain(self) -> str:
-        """Return the shift in words, and what the number does not cover."""
+        """Return the shift in words, and what the number does not cover.
+
+        Returns
+        -------
+        str
+            Three sentences.
+        """
         return (
             f"If {whole_percent(self.share)} of the users were fake and all sent {self.output}, the estimated share "
             f"of {self.title} would move from {percent(self.before)} to {percent(self.after)}, by "

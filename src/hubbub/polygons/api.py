@@ -24,7 +24,7 @@ MAX_COMPARED_PAIRS = 20_000  # of regions, to name the two that overlap most
 
 
 def regions(grid: Domain, geojson: object, *, name: str | None = None) -> Regions:
-    """Return regions of the map, such as districts, as weighted sums of a grid's cells.
+    """Read regions of the map, such as districts, and weigh a grid's cells by how much of each lies in them.
 
     The weight of a cell in a region is the part of the cell's area that lies in the region: people are taken to be
     spread evenly within a cell. That is an assumption, and matters for regions that are not much larger than a cell.

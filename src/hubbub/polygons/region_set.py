@@ -47,6 +47,17 @@ class Regions(Portable):
         clockwise.
     notes : tuple of str
         What to know about these regions: which are partly outside, which overlap, what was converted.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> west = {"type": "Polygon", "coordinates": [[[0, 0], [1.5, 0], [1.5, 2], [0, 2], [0, 0]]]}
+    >>> west = {"type": "Feature", "geometry": west, "properties": {"name": "west"}}
+    >>> districts = hb.regions(hb.Grid(4, 2, cell=1.0), west)
+    >>> districts
+    Regions(1 region: west)
+    >>> districts.rest.tolist()
+    [0.0, 0.5, 1.0, 1.0, 0.0, 0.5, 1.0, 1.0]
     """
 
     grid: Grid
@@ -75,7 +86,23 @@ class Regions(Portable):
         )
 
     def position(self, name: str) -> int:
-        """Return the place of a region among `names`; refuse what is no region."""
+        """Return the place of a region among `names`.
+
+        Parameters
+        ----------
+        name : str
+            One of `names`.
+
+        Returns
+        -------
+        int
+            Its place, from 0.
+
+        Raises
+        ------
+        RegionsError
+            If no region has this name.
+        """
         if name not in self.names:
             close = get_close_matches(str(name), self.names, 3) or list(self.names)
             raise RegionsError(
@@ -99,6 +126,11 @@ class Regions(Portable):
         -------
         dict
             The cells that the region has a part of.
+
+        Raises
+        ------
+        RegionsError
+            If no region has this name, or it lies outside the grid.
         """
         row = self.weights[[self.position(name)], :]
         if row.nnz == 0:
@@ -113,7 +145,23 @@ class Regions(Portable):
         return dict(sorted(zip(labels, row.data.tolist(), strict=True)))
 
     def weights_over(self, domain: Domain) -> sparse.csr_array:
-        """Return `weights`, with a column for each value of a domain: the grid, or a part of it."""
+        """Return `weights` for the values of a domain: the grid, or a part of it.
+
+        Parameters
+        ----------
+        domain : Domain
+            The grid, or some of its cells.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+            Regions by values, in the order of ``domain.labels``.
+
+        Raises
+        ------
+        RegionsError
+            If the domain is another grid.
+        """
         if domain.grid != self.grid:
             raise RegionsError(
                 "the regions belong to another grid",
@@ -125,7 +173,18 @@ class Regions(Portable):
         return sparse.csr_array(self.weights[:, self.grid.find(domain.labels)])
 
     def rest_over(self, domain: Domain) -> Floats:
-        """Return `rest`, with an entry for each value of a domain: the grid, or a part of it."""
+        """Return `rest` for the values of a domain: the grid, or a part of it.
+
+        Parameters
+        ----------
+        domain : Domain
+            The grid, or some of its cells.
+
+        Returns
+        -------
+        array
+            The part of each value's cell that lies in no region.
+        """
         return np.asarray(self.rest[self.grid.find(domain.labels)])
 
     def shares(
@@ -137,19 +196,28 @@ class Regions(Portable):
         ----------
         reports : Reports
             The reports to learn from, about the same grid.
-        level : float
+        level : float, default 0.95
             The probability with which each interval, or all of them together, hold the true shares.
         estimate : Estimate, optional
             The estimate whose sums are shown; that of ``hubbub.estimate(reports)`` by default.
-        method : str
+        method : {"auto", "profile", "linear"}, default "auto"
             ``"profile"``: as `hubbub.interval` for each region by itself, seconds for each on a grid of hundreds of
             cells. ``"linear"``: by one unbiased estimate that is linear in the reports, for thousands of regions at
-            once; wider where neighbours are hard to tell apart. ``"auto"`` (default): profile up to 100 cells and for
-            regions within one cell, otherwise linear.
+            once; wider where neighbours are hard to tell apart. ``"auto"``: profile up to 100 cells and for regions
+            within one cell, otherwise linear.
 
         Returns
         -------
         RegionShares
             With `rows`, `rest`, `to_frame()`, `to_json()`, `to_geojson()`, `explain()` and `plot()`.
+
+        Raises
+        ------
+        RegionsError
+            If the reports are about another grid.
+        SettingError
+            If a keyword has a wrong value, or the estimate is over another domain.
+        EstimateError
+            If `reports` are not reports in this process, or ``method="linear"`` does not apply to them.
         """
         return region_shares(self, reports, level=level, estimate=estimate, method=method)

@@ -91,6 +91,21 @@ class RegionShares(Portable):
         How many users sent the reports.
     note : str
         How the intervals were computed.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> answer = hb.RandomizedResponse(hb.Grid(4, 2, cell=1.0), epsilon=2.0)
+    >>> reports = hb.Reports.from_counts(answer, [300, 100, 100, 100, 100, 100, 100, 100])
+    >>> west = {"type": "Polygon", "coordinates": [[[0, 0], [1.5, 0], [1.5, 2], [0, 2], [0, 0]]]}
+    >>> west = {"type": "Feature", "geometry": west, "properties": {"name": "west"}}
+    >>> districts = hb.regions(reports.domain, west)
+    >>> shares = districts.shares(reports, estimate=hb.estimate(reports, "mle"), method="linear")
+    >>> row = shares["west"]
+    >>> round(row.low, 2), round(row.estimate, 2), round(row.high, 2)
+    (0.59, 0.66, 0.72)
+    >>> print(shares.summary())
+    west has 65.7%, between 59.4% and 71.9% at 95%.
     """
 
     regions: Regions
@@ -113,7 +128,13 @@ class RegionShares(Portable):
         return tuple(sorted(self.rows, key=lambda row: -row.estimate if row.is_known else math.inf))
 
     def summary(self) -> str:
-        """Return the answer in a sentence."""
+        """Return the answer in a sentence: the region with the largest share.
+
+        Returns
+        -------
+        str
+            The share, and its interval.
+        """
         first = self.largest_first[0]
         text = (
             f"{first.name} has {percent(first.estimate)}, between {percent(first.low)} and {percent(first.high)} "
@@ -122,14 +143,26 @@ class RegionShares(Portable):
         return f"{text}." if len(self) == 1 else f"Of {plural(len(self), 'region')}, {text}: the largest share."
 
     def notes(self) -> tuple[str, ...]:
-        """Return what to know about these shares, a sentence or two each."""
+        """Return what to know about these shares.
+
+        Returns
+        -------
+        tuple of str
+            Notes of a sentence or two each.
+        """
         extended = sum(row.extended for row in self.rows)
         rest = "" if self.rest is None else f"{percent(self.rest.estimate)} of the people are {REST}."
         every = (rest, *self.regions.notes, SPREAD_EVENLY, self.note, extended_note(extended) if extended else "")
         return tuple(note for note in every if note)
 
     def explain(self) -> str:
-        """Return the answer with what it means, and what limits it."""
+        """Return the answer with what it means, and what limits it.
+
+        Returns
+        -------
+        str
+            The summary and all notes; what printing shows, too.
+        """
         return " ".join([self.summary(), *self.notes()])
 
     def __str__(self) -> str:
@@ -139,7 +172,15 @@ class RegionShares(Portable):
         return f"RegionShares({plural(len(self), 'region')}, level={self.level:g})"
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas table with a line for each region, and one without a name for what no region covers."""
+        """Return the shares as a pandas table, with a row for each region.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``region``, ``estimate``, ``low``, ``high``, ``simultaneous_low``, ``simultaneous_high``,
+            ``confidence_low``, ``confidence_high``, ``cells``, ``inside`` and ``extended``. What no region covers is
+            the last row, without a name.
+        """
         import pandas as pd
 
         rows = [row.document() for row in (*self.rows, *([] if self.rest is None else [self.rest]))]
@@ -148,7 +189,13 @@ class RegionShares(Portable):
         return frame.astype(dict.fromkeys(numbers, "float64"))
 
     def document(self) -> dict[str, Any]:
-        """Return the answer as plain JSON values."""
+        """Return what `to_json` writes, as plain Python values.
+
+        Returns
+        -------
+        dict
+            With a version, the notes, and a row for each region; what is not known is None.
+        """
         return {
             "version": 1,
             "level": self.level,
@@ -160,11 +207,28 @@ class RegionShares(Portable):
         }
 
     def to_json(self) -> str:
-        """Return one JSON document; what is not known is null."""
+        """Return the shares as one JSON document.
+
+        Returns
+        -------
+        str
+            What is not known is null.
+        """
         return json.dumps(self.document(), allow_nan=False, ensure_ascii=False)
 
     def to_geojson(self) -> str:
-        """Return a GeoJSON document for map tools: each region, as it was given, with its share and intervals."""
+        """Return a GeoJSON document for map tools: each region, as it was given, with its share and intervals.
+
+        Returns
+        -------
+        str
+            A FeatureCollection.
+
+        Raises
+        ------
+        DomainError
+            If the grid has no place on the map.
+        """
         import shapely
 
         check_on_map(self.regions.grid)
@@ -181,12 +245,29 @@ class RegionShares(Portable):
         return json.dumps(document, allow_nan=False, ensure_ascii=False, separators=(",", ":")) + "\n"
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
-        """Return the rows of the regions as columns, for map files."""
+        """Return the rows of the regions as columns, for map files.
+
+        Returns
+        -------
+        dict
+            From names of columns to lists, in the order of ``regions.names``.
+        """
         rows = [row.document() for row in self.rows]
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the regions in the colour of their shares, with their outlines and names."""
+        """Draw the regions in the colour of their shares, with their outlines and names.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; left out, a new figure is made.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes that were drawn on.
+        """
         from hubbub.polygons.region_plot import draw_regions
 
         if axes is None:

@@ -34,7 +34,7 @@ def report(
     regions: Regions | None = None,
     region_intervals: str = "auto",
 ) -> Generator[Any, None, Path]:
-    """Write one page that shows what the crowd said and how far to trust it.
+    """Write an HTML page that shows what the crowd said and how far to trust it.
 
     The page needs nothing else: no network, no other file, any browser. It shows the estimate with its intervals, lets
     readers search, sort and select sets of values, compares the estimate with the noisy reports, answers the questions
@@ -79,6 +79,22 @@ def report(
     ------
     SettingError
         If an option does not go with what was given, or the path is not that of a page.
+    EstimateError
+        If `given` is nothing that a page can be about.
+    IntakeError
+        If the page cannot be written there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> reports = hb.Reports.from_counts(coin, {"yes": 60, "no": 40})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = hb.report(reports, Path(folder) / "survey.html", title="A survey", quick=True)
+    ...     "<title>A survey</title>" in page.read_text(encoding="utf-8")
+    True
     """
     page_path = check_path(path, "report(path)")
     check_output_path(page_path)

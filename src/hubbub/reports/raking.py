@@ -15,7 +15,7 @@ MAX_MISMATCH = 1e-10  # of a margin, relative to its total
 
 
 def rake(weights: object, columns: Mapping[str, object], margins: Mapping[str, Mapping[object, float]]) -> Floats:
-    """Adjust survey weights to known margins of the population (raking, iterative proportional fitting).
+    """Adjust survey weights to known margins of the population, by raking (iterative proportional fitting).
 
     One margin alone is post-stratification. Each round multiplies the weights of a label by what brings their sum to
     its total, margin after margin, until all totals are met. Intervals take the weights as given: the precision that
@@ -34,13 +34,22 @@ def rake(weights: object, columns: Mapping[str, object], margins: Mapping[str, M
     Returns
     -------
     array
-        The new weights, which add up to the margins' total.
+        The new weights, which add up to the margins' total: the `weights` of `Reports.from_outputs`.
+
+    Raises
+    ------
+    SettingError
+        If there are no margins, their totals differ, a margin has no column, or a column and its margin do not have the
+        same labels.
+    ReportsError
+        If a weight is not a positive number, or no weights meet all margins.
 
     Examples
     --------
     >>> import hubbub as hb
-    >>> hb.rake([1, 1, 1, 1], {"sex": ["f", "f", "f", "m"]}, {"sex": {"f": 50, "m": 50}}).round(2).tolist()
-    [16.67, 16.67, 16.67, 50.0]
+    >>> weights = hb.rake([1, 1, 1, 1], {"sex": ["f", "f", "f", "m"]}, {"sex": {"f": 0.5, "m": 0.5}})
+    >>> weights.round(3).tolist()
+    [0.167, 0.167, 0.167, 0.5]
     """
     current = np.array(as_array(weights), dtype=np.float64)
     current, _, _ = check_survey(current.size, "rake", weights=current, strata=None, clusters=None)

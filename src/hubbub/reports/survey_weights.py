@@ -25,7 +25,10 @@ NO_LABEL = ""
 
 @dataclass(frozen=True, eq=False)
 class SurveyWeights(Portable):
-    """Which users sent which pattern, by weight, stratum and cluster: one row for each combination.
+    """The survey weights of some reports: which users sent which pattern, by weight, stratum and cluster.
+
+    `Reports.from_outputs` makes them of its arguments `weights`, `strata` and `clusters`, and ``reports.survey`` holds
+    them. There is one row for each combination.
 
     Attributes
     ----------
@@ -37,6 +40,14 @@ class SurveyWeights(Portable):
         Where the users were sampled; all the same where the sample has no strata, "" where it has no clusters.
     users : array of int
         How many users the row is about.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> reports = hb.Reports.from_outputs(coin, ["yes", "no", "yes"], weights=[1, 2, 1])
+    >>> reports.survey.total, round(reports.survey.effective_users, 2)
+    (4.0, 2.67)
     """
 
     patterns: Positions
@@ -49,7 +60,24 @@ class SurveyWeights(Portable):
     def build(
         cls, patterns: Positions, weights: Floats, strata: Labels, clusters: Labels, users: Positions
     ) -> SurveyWeights:
-        """Merge equal rows, in an order that does not depend on arrival."""
+        """Return the weights of some rows, merging equal ones, in an order that does not depend on arrival.
+
+        Parameters
+        ----------
+        patterns : array of int
+            The place of each row's pattern.
+        weights : array
+            How many people a user of each row stands for.
+        strata, clusters : array of str
+            Where the users of each row were sampled.
+        users : array of int
+            How many users each row is about.
+
+        Returns
+        -------
+        SurveyWeights
+            The merged rows.
+        """
         order = np.lexsort((weights, clusters, strata, patterns))
         columns = [column[order] for column in (patterns, weights, strata, clusters)]
         new = np.ones(order.size, dtype=bool)
@@ -59,16 +87,49 @@ class SurveyWeights(Portable):
         return cls(kept[0], kept[1], kept[2], kept[3], frozen(totals))
 
     def moved(self, positions: Positions) -> SurveyWeights:
-        """Return the same users, where pattern k is at `positions[k]`."""
+        """Return the same users for patterns in another order.
+
+        Parameters
+        ----------
+        positions : array of int
+            The new place of each pattern.
+
+        Returns
+        -------
+        SurveyWeights
+            The weights, by the new places.
+        """
         return SurveyWeights.build(positions[self.patterns], self.weights, self.strata, self.clusters, self.users)
 
     def merge(self, other: SurveyWeights) -> SurveyWeights:
-        """Return the users of both; their patterns are numbered alike. A stratum or cluster of the same name is one."""
+        """Return the users of both samples; a stratum or cluster of the same name is one.
+
+        Parameters
+        ----------
+        other : SurveyWeights
+            The other sample, whose patterns are numbered alike.
+
+        Returns
+        -------
+        SurveyWeights
+            The weights of all users.
+        """
         columns = ("patterns", "weights", "strata", "clusters", "users")
         return SurveyWeights.build(*(np.concatenate([getattr(self, each), getattr(other, each)]) for each in columns))
 
     def rows(self, which: Positions) -> SurveyWeights:
-        """Return some of the rows, as they are."""
+        """Return some of the rows, as they are.
+
+        Parameters
+        ----------
+        which : array of int
+            The places of the rows.
+
+        Returns
+        -------
+        SurveyWeights
+            These rows.
+        """
         return SurveyWeights(
             self.patterns[which], self.weights[which], self.strata[which], self.clusters[which], self.users[which]
         )
@@ -91,7 +152,18 @@ class SurveyWeights(Portable):
         return self.weights * (self.effective_users / float(self.users @ self.weights))
 
     def sums(self, patterns: int) -> Floats:
-        """Return the scaled weight of each pattern."""
+        """Return the scaled weight of each pattern.
+
+        Parameters
+        ----------
+        patterns : int
+            How many patterns there are.
+
+        Returns
+        -------
+        array
+            The sum of `scaled` over the users who sent each pattern.
+        """
         return np.asarray(np.bincount(self.patterns, self.users * self.scaled, minlength=patterns), dtype=np.float64)
 
     # -- how it scatters -----------------------------------------------------------------------------
@@ -126,10 +198,25 @@ class SurveyWeights(Portable):
         return float((self._sampled - 1.0).sum())
 
     def score_covariance(self, scores: Floats) -> Floats:
-        """Return the covariance of the weighted score, per effective user; `scores` are values by patterns.
+        """Return the covariance of the weighted score, per effective user.
 
-        Between the sampled units of a stratum: n / (n - 1) sum_i (u_i - mean u)(u_i - mean u)', where u_i is the sum of
-        weights times scores over the users of unit i.
+        Between the sampled units of a stratum: ``n / (n - 1) sum_i (u_i - mean u)(u_i - mean u)'``, where ``u_i`` is
+        the sum of weights times scores over the users of unit i.
+
+        Parameters
+        ----------
+        scores : array
+            The score of each pattern (values by patterns).
+
+        Returns
+        -------
+        array
+            The covariance (values by values).
+
+        Raises
+        ------
+        ReportsError
+            If some users are in no cluster while others are, or a stratum has a single cluster.
         """
         self._check_clusters()
         unit, stratum = self._units

@@ -49,7 +49,7 @@ def resolve(
     estimate: Estimate | None = None,
     rng: Randomness = None,
 ) -> Generator[Any, None, Resolution]:
-    """Return the finest division into parts whose shares the reports tell, and bounds on the rest.
+    """Divide the values into the finest parts whose shares the reports tell, and bound the rest.
 
     A line is divided into ranges, a map into connected areas, categories into groups. A part is told if its interval is
     above 0 and half the interval's width is at most `relative` of its middle. The intervals of all parts hold together
@@ -64,12 +64,12 @@ def resolve(
     ----------
     reports : Reports
         The reports to learn from.
-    relative : float
+    relative : float, default 0.5
         The largest half-width of a told interval, relative to its middle.
-    level : float
+    level : float, default 0.95
         The probability with which all intervals hold together.
-    method : str
-        ``"family"`` (default) or ``"halves"``.
+    method : {"family", "halves"}, default "family"
+        How to choose and bound the parts, as above.
     estimate : Estimate, optional
         The estimate whose sums are shown; that of ``hubbub.estimate(reports)`` by default.
     rng : numpy.random.Generator or int, optional
@@ -80,16 +80,23 @@ def resolve(
     Resolution
         With `parts`, `to_frame()`, `plot()` and `explain()`.
 
+    Raises
+    ------
+    SettingError
+        If a keyword has a wrong value, or the estimate is over another domain.
+    EstimateError
+        If `reports` are not reports in this process, or have survey weights.
+
     Examples
     --------
     >>> import hubbub as hb
-    >>> noise = hb.TruncatedGeometric(hb.Integers(18, 49), epsilon=0.5)
-    >>> reports = hb.Reports.from_outputs(noise, noise.privatize([20, 30, 30, 40, 41] * 4_000, rng=1))
-    >>> answer = hb.resolve(reports)
+    >>> noise = hb.TruncatedGeometric(hb.Integers(1, 12), epsilon=0.5)
+    >>> reports = hb.Reports.from_outputs(noise, noise.privatize([3, 3, 8, 9, 10] * 1_000, rng=1))
+    >>> answer = hb.resolve(reports, estimate=hb.estimate(reports, "mle"))
     >>> print(answer.summary())
-    These reports tell 4 ranges apart, and nothing is left.
+    These reports tell 3 ranges apart, and nothing is left.
     >>> [part.title for part in answer.parts]
-    ['18 to 20', '21 to 30', '31 to 40', '41 to 49']
+    ['1 to 6', '7 to 8', '9 to 12']
     """
     check_reports(reports, "resolve")
     refuse_weights(reports, "resolve", "take reports.unweighted, or ask for intervals of ranges with hubbub.interval")

@@ -32,7 +32,7 @@ WORDS = {"map": Words("area", "cell"), "line": Words("range", "value"), "bars": 
 
 @dataclass(frozen=True, eq=False)
 class Part(Portable):
-    """A set of values, the estimate of their joint share, and the interval that holds the true one.
+    """One part of a `Resolution`: a set of values, the estimate of their joint share, and its interval.
 
     Attributes
     ----------
@@ -48,6 +48,15 @@ class Part(Portable):
         Whether the interval is above 0 and half its width is at most the share of its middle that was asked for.
     title : str
         The part in a few words.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> travel = hb.RandomizedResponse(hb.Categories(["car", "train", "bike"]), epsilon=2.0)
+    >>> answer = hb.resolve(hb.Reports.from_counts(travel, {"car": 500, "train": 300, "bike": 200}))
+    >>> part = answer.parts[0]
+    >>> part.title, part.told, round(part.low, 3), round(part.estimate, 3), round(part.high, 3)
+    ('car', True, 0.527, 0.578, 0.63)
     """
 
     positions: Positions
@@ -76,7 +85,7 @@ class Part(Portable):
 
 @dataclass(frozen=True, eq=False)
 class Resolution(Portable):
-    """The finest division into parts whose shares the reports tell.
+    """The finest division of the values into parts whose shares the reports tell.
 
     Attributes
     ----------
@@ -92,6 +101,18 @@ class Resolution(Portable):
         ``"family"`` or ``"halves"``.
     note : str
         What limits the answer.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> travel = hb.RandomizedResponse(hb.Categories(["car", "train", "bike"]), epsilon=2.0)
+    >>> answer = hb.resolve(hb.Reports.from_counts(travel, {"car": 50, "train": 30, "bike": 20}))
+    >>> print(answer.summary())
+    These reports tell 2 groups apart, and nothing is left.
+    >>> print(answer.to_frame()[["part", "low", "estimate", "high"]].round(2))
+                 part   low  estimate  high
+    0             car  0.41      0.58  0.75
+    1  train and bike  0.25      0.42  0.59
     """
 
     domain: Domain
@@ -103,12 +124,12 @@ class Resolution(Portable):
 
     @property
     def told(self) -> tuple[Part, ...]:
-        """The parts that are told."""
+        """The parts whose shares the reports tell."""
         return tuple(part for part in self.parts if part.told)
 
     @property
     def rest(self) -> tuple[float, float] | None:
-        """The interval of everything that is in no told part; None if nothing is."""
+        """The low and the high end of the share of everything that is in no told part; None if nothing is."""
         left = [part for part in self.parts if not part.told]
         if not left:
             return None
@@ -123,7 +144,13 @@ class Resolution(Portable):
         return WORDS[self.domain.chart]
 
     def summary(self) -> str:
-        """Return the answer as a sentence."""
+        """Return the answer as a sentence.
+
+        Returns
+        -------
+        str
+            How many parts the reports tell, and what is left.
+        """
         told, rest = len(self.told), self.rest
         if told == 0:
             return f"These reports tell no {self.words.part}s apart."
@@ -133,7 +160,13 @@ class Resolution(Portable):
         return f"{text}; the rest holds {percent(rest[0])} to {percent(rest[1])}."
 
     def explain(self) -> str:
-        """Return the answer with what it means, and what limits it."""
+        """Return the answer with what it means, and what limits it.
+
+        Returns
+        -------
+        str
+            What printing shows, too.
+        """
         meaning = (
             f"The intervals of all parts hold together at {whole_percent(self.level)}, whatever parts the reports "
             f"suggested; half the width of a told one is at most {whole_percent(self.relative)} of its middle."
@@ -147,7 +180,13 @@ class Resolution(Portable):
         return f"Resolution({len(self.told)} told of {plural(len(self.parts), 'part')}, level={self.level:g})"
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas table with columns part, values, estimate, low, high and told."""
+        """Return the parts as a pandas table, with a row for each.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``part``, ``values``, ``estimate``, ``low``, ``high`` and ``told``.
+        """
         import pandas as pd
 
         return pd.DataFrame(
@@ -156,7 +195,18 @@ class Resolution(Portable):
         )
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the parts: ranges as steps with bands, areas by their density, groups as bars with whiskers."""
+        """Draw the parts: ranges as steps with bands, areas by their density, groups as bars with whiskers.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; left out, a new figure is made.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes that were drawn on.
+        """
         from hubbub.resolution.resolution_plot import draw_parts
 
         if axes is None:
@@ -167,7 +217,13 @@ class Resolution(Portable):
         return axes
 
     def document(self) -> dict[str, Any]:
-        """Return the answer as plain JSON values."""
+        """Return the answer as plain Python values, ready for JSON.
+
+        Returns
+        -------
+        dict
+            With a version; the ends of the confidence intervals are in it, too.
+        """
         rest = self.rest
         return {
             "version": 1,

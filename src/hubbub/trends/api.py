@@ -38,7 +38,7 @@ def trend(
 
     Each period is estimated by itself, as ``hubbub.estimate`` and ``hubbub.interval`` do; bands hold for all periods at
     once. Changes are found by testing spans of periods such that, with probability `level`, no change is named where
-    there is none (docs/how-to/compare-periods.md). Mechanisms and epsilons may differ between periods.
+    there is none (see the page on comparing periods). Mechanisms and epsilons may differ between periods.
 
     Parameters
     ----------
@@ -48,11 +48,11 @@ def trend(
         What to follow: the share of a value, the joint share of several values, or a weighted sum {value: weight}. By
         default the mean where values are numbers, and every value otherwise.
     quantile : float, optional
-        Follow a quantile instead: 0.5 for the median.
+        Follow a quantile instead, of values on a line: 0.5 for the median.
     times : list of numbers or dates, optional
         When the periods were. By default what their names say, if all of them are dates (2026-03-31, 2026-W14, 2026-03)
         or numbers, and even steps otherwise.
-    level : float
+    level : float, default 0.95
         The probability with which each interval and each band holds, and 1 minus that of naming any change where there
         is none.
     rng : numpy.random.Generator or int, optional
@@ -63,14 +63,27 @@ def trend(
     Trend
         With `changes`, `p_value`, `to_frame()`, `explain()`, `smoothing` and `plot()`.
 
+    Raises
+    ------
+    ReportsError
+        If the periods are over different domains.
+    DomainError
+        If `of` names a value that the domain does not have.
+    SettingError
+        If there are fewer than 2 periods or more than 400, they are not in the order of time, two have the same name,
+        or a keyword has a wrong value; if the domain has more than 1,500 values.
+    EstimateError
+        If a period is not reports in this process or has survey weights, or a quantile of values without an order is
+        asked for.
+
     Examples
     --------
     >>> import hubbub as hb
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=2.0)
-    >>> yes = {"March": 480, "April": 470, "May": 560, "June": 565}
-    >>> periods = {month: hb.Reports.from_counts(coin, [count, 1_000 - count]) for month, count in yes.items()}
-    >>> print(hb.trend(periods).sentence)
-    Between April and May yes became more frequent: by 7.5 to 15 percentage points.
+    >>> yes = {"April": 90, "May": 94, "June": 138}
+    >>> periods = {month: hb.Reports.from_counts(coin, [count, 200 - count]) for month, count in yes.items()}
+    >>> print(hb.trend(periods, of="yes").sentence)
+    Between May and June yes became more frequent: by 19 to 41 percentage points.
     """
     names, reports = check_periods(periods)
     level = validation.level(level, "trend")

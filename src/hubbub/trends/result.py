@@ -31,7 +31,7 @@ MAX_ROWS_IN_NOTEBOOK = 30
 
 @dataclass(frozen=True, eq=False)
 class Change(Portable):
-    """A change, and what differs between the stretch of time before it and the one after it.
+    """One change of a `Trend`: when it was, and what differs between the time before it and the time after it.
 
     Attributes
     ----------
@@ -50,6 +50,17 @@ class Change(Portable):
         Which rows differ, however many there are.
     is_share : bool
         Whether rows are shares.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=2.0)
+    >>> may, june = (hb.Reports.from_counts(coin, counts) for counts in ([46, 54], [80, 20]))
+    >>> change = hb.trend({"May": may, "June": june}, of="yes").changes[0]
+    >>> change.before, change.after, change.p_value < 0.001
+    ('May', 'June', True)
+    >>> print(change)
+    Between May and June yes became more frequent: by 27 to 61 percentage points.
     """
 
     before: str
@@ -66,7 +77,7 @@ class Change(Portable):
 
     @property
     def sentence(self) -> str:
-        """What a reader should take away."""
+        """What changed, when, and by how much, in a sentence or two."""
         told = self._told()
         if not told:
             told = ["something changed, but no single value for certain."]
@@ -97,7 +108,13 @@ class Change(Portable):
         return [f"It may have been at another time from {self.first} to {self.last}."]
 
     def document(self) -> dict[str, Any]:
-        """Return the change as plain JSON values."""
+        """Return the change as plain Python values, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The periods around it, the adjusted p-value, and a row for each value.
+        """
         columns = {"difference": self.difference, "low": self.low, "high": self.high, "changed": self.changed}
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         return {
@@ -116,7 +133,7 @@ class Change(Portable):
 
 @dataclass(frozen=True, eq=False)
 class Trend(Portable):
-    """Shares, or one statistic, over some periods.
+    """Shares, or one statistic, over several periods, and where they changed.
 
     Attributes
     ----------
@@ -152,6 +169,19 @@ class Trend(Portable):
         Whether `epsilon` is per unit of distance.
     note : str
         What limits the numbers.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=2.0)
+    >>> may, june = (hb.Reports.from_counts(coin, counts) for counts in ([46, 54], [52, 48]))
+    >>> result = hb.trend({"May": may, "June": june}, of="yes")
+    >>> result.rejected, len(result.changes)
+    (False, 0)
+    >>> print(result.to_frame()[["period", "estimate", "low", "high", "smoothed"]].round(2))
+      period  estimate   low  high  smoothed
+    0    May      0.45  0.32  0.58      0.49
+    1   June      0.53  0.39  0.66      0.49
     """
 
     domain: Domain
@@ -181,12 +211,12 @@ class Trend(Portable):
 
     @property
     def rejected(self) -> bool:
-        """Whether the reports show that something changed."""
+        """Whether the reports show that something changed: `p_value` is at most 1 - `level`."""
         return self.p_value <= 1.0 - self.level
 
     @property
     def sentence(self) -> str:
-        """What a reader should take away."""
+        """What a reader should take away: the changes, or that none is shown."""
         periods = plural(len(self.names), "period")
         if not self.changes:
             return f"These reports do not show any change over {periods} ({p_text(self.p_value)})."
@@ -198,7 +228,7 @@ class Trend(Portable):
 
     @property
     def privacy(self) -> str:
-        """What reporting in several periods costs users."""
+        """What reporting in several periods costs users, in sentences."""
         unit = f" per {'unit' if self.domain.unit in (None, 'unit') else self.domain.unit}" if self.metric else ""
         total = (
             f"epsilon {self.epsilon:.4g}{unit}" if math.isfinite(self.epsilon) else "more than any epsilon: no limit"
@@ -209,7 +239,13 @@ class Trend(Portable):
         )
 
     def explain(self) -> str:
-        """Return the trend in plain sentences."""
+        """Return the trend in plain sentences.
+
+        Returns
+        -------
+        str
+            The changes, the test, how periods were smoothed, and what users spend.
+        """
         sentences = [self.sentence]
         if self.changes:
             sentences.append(self._test_sentence())
@@ -219,7 +255,7 @@ class Trend(Portable):
         return f"That nothing changed over {plural(len(self.names), 'period')} is rejected ({p_text(self.p_value)})."
 
     def facts(self) -> list[Fact]:
-        """Return everything but the table as labelled facts."""
+        """Return everything but the table, as labels with texts."""
         fewest, most = min(self.users), max(self.users)
         users = plural(most, "user") if fewest == most else f"{fewest:,} to {plural(most, 'user')}"
         percent = whole_percent(self.level)
@@ -248,7 +284,14 @@ class Trend(Portable):
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas table with a row for each period and value."""
+        """Return the trend as a pandas table, with a row for each period and value.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``period``, ``value``, ``estimate``, ``low``, ``high``, ``band_low``, ``band_high`` and
+            ``smoothed``.
+        """
         import pandas as pd
 
         count, size = self.estimate.shape
@@ -262,7 +305,13 @@ class Trend(Portable):
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the trend as plain JSON values."""
+        """Return what `to_json` writes, as plain Python values.
+
+        Returns
+        -------
+        dict
+            With a version, the periods, the tests, the changes and a row for each period and value.
+        """
         frame = self.to_frame().to_dict("records")
         return {
             "version": 1,
@@ -290,18 +339,46 @@ class Trend(Portable):
         }
 
     def to_json(self) -> str:
-        """Return the trend as a JSON document."""
+        """Return the trend as one JSON document.
+
+        Returns
+        -------
+        str
+            Numbers that are not finite are null.
+        """
         return json.dumps(self.document(), allow_nan=False)
 
     def most_changing(self, most: int) -> Positions:
-        """Return the labels whose estimates change most over time, in the order of the domain; of two, the first."""
+        """Return the labels whose estimates change most over time, in the order of the domain; of two, the first.
+
+        Parameters
+        ----------
+        most : int
+            How many labels at most.
+
+        Returns
+        -------
+        array of int
+            Their places in `labels`.
+        """
         if self.labels.size == 2:
             return np.zeros(1, dtype=np.int64)
         moved = np.ptp(self.smoothed, axis=0) + 1e-3 * np.ptp(self.estimate, axis=0)
         return np.sort(np.argsort(-moved, kind="stable")[:most])
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw lines over time with their bands; changes are marked."""
+        """Draw lines over time with their bands; changes are marked.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; left out, a new figure is made.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes that were drawn on.
+        """
         from hubbub.trends.trend_plot import draw_trend
 
         if axes is None:

@@ -60,12 +60,30 @@ KINDS = ("single", "joint", "person")
 class Tally:
     """A tally on disk: reports merged to patterns and counts, and where they came from.
 
-    Parameters
+    `collect` and `merge` write it, and `read_tally` opens it.
+
+    Attributes
     ----------
-    path
+    path : Path
         The Parquet file.
-    summary
+    summary : Summary
         What the file says about itself.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import hubbub as hb
+    >>> import pandas as pd
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> study = hb.Study(coin.domain, {"answer": coin})
+    >>> rows = pd.DataFrame({"output": ["yes", "no", "yes", "maybe"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tally = hb.collect(study, rows, Path(folder) / "week-1.tally.parquet", allow_rejects=1)
+    ...     print(tally.users, tally.rows, dict(tally.rejected))
+    ...     print(tally.reports)
+    3 4 {'out-of-domain': 1}
+    Reports(3 users, 2 distinct patterns, 1 mechanism)
     """
 
     path: Path
@@ -88,7 +106,7 @@ class Tally:
 
     @property
     def rejected(self) -> Mapping[str, int]:
-        """How many rows were rejected, by cause."""
+        """How many rows were rejected, by the code of the cause."""
         return self.summary.rejected
 
     @property
@@ -98,7 +116,7 @@ class Tally:
 
     @cached_property
     def reports(self) -> Reports:
-        """All reports, in memory."""
+        """All reports, read into memory when first used."""
         from hubbub.intake.tallies.tally_reading import reports_of
 
         return reports_of(self)
@@ -115,6 +133,11 @@ class Tally:
         -------
         dict
             From names of groups to their reports, as `compare_groups` takes them.
+
+        Raises
+        ------
+        SettingError
+            If the tally is not divided by these columns.
         """
         from hubbub.intake.tallies.tally_reading import grouped_reports
 
@@ -133,7 +156,20 @@ class Tally:
         return all(is_day(group.entries[place]) for group in self.summary.groups)
 
     def check_divided(self, by: Sequence[str], where: str) -> None:
-        """Refuse columns by which the tally is not divided; days that are dates make weeks and months."""
+        """Refuse columns by which the tally is not divided; days that are dates make weeks and months.
+
+        Parameters
+        ----------
+        by : list of str
+            The columns.
+        where : str
+            The function or option that asks, for the message.
+
+        Raises
+        ------
+        SettingError
+            If the tally is not divided by one of them.
+        """
         divided = ", ".join(self.summary.by)
         periods = PERIOD_NAMES if self.has_days else ()
         for column in by or ("",):
@@ -171,17 +207,37 @@ def _plain_columns(stored: pa.Schema) -> dict[str, pa.DataType]:
 
 
 def read_tally(path: str | Path) -> Tally:
-    """Read what a tally says about itself.
+    """Open a tally: read what it says about itself.
 
     Parameters
     ----------
-    path
+    path : path
         A file that `collect` or `merge` wrote.
 
     Returns
     -------
     Tally
         What was counted. Its ``.reports`` are read from the file when first used.
+
+    Raises
+    ------
+    IntakeError
+        If there is no such file, it is not a tally, or it is damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import hubbub as hb
+    >>> import pandas as pd
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> study = hb.Study(coin.domain, {"answer": coin})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "week-1.tally.parquet"
+    ...     _ = hb.collect(study, pd.DataFrame({"output": ["yes", "no", "yes"]}), path)
+    ...     tally = hb.read_tally(path)
+    >>> tally.users, tally.study == study
+    (3, True)
     """
     file = Path(path)
     check_file(file)
