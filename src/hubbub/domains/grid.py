@@ -43,9 +43,15 @@ class Grid(Domain):
     box
         The place on the map; `Grid.over` sets it.
 
+    Raises
+    ------
+    DomainError
+        If the grid has fewer than two cells, a side is not positive, or a kept cell is not on the grid.
+
     Examples
     --------
-    >>> grid = Grid(24, 16, cell=0.5)
+    >>> import hubbub as hb
+    >>> grid = hb.Grid(24, 16, cell=0.5)
     >>> grid.cell(column=1, row=2)
     49
     >>> grid.distances()[0, grid.cell(3, 4)]
@@ -110,9 +116,15 @@ class Grid(Domain):
         cells
             The numbers of the cells to keep; None for all.
 
+        Raises
+        ------
+        DomainError
+            If the box is not one on the map, or the grid cannot be built.
+
         Examples
         --------
-        >>> city = Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16)
+        >>> import hubbub as hb
+        >>> city = hb.Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16)
         >>> city.locate(37.75, -122.45)
         np.int64(155)
         """

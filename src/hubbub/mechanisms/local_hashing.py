@@ -84,11 +84,17 @@ class LocalHashing(SetValuedOracle):
     buckets
         The number of buckets, from 2; None for round(e^epsilon) + 1.
 
+    Raises
+    ------
+    MechanismError
+        If the first argument is not a domain, epsilon is not between 1e-12 and 500, or `buckets` is not from 2 to 2^31.
+
     Examples
     --------
-    >>> from hubbub.domains import Integers
-    >>> LocalHashing(Integers(0, 99), epsilon=1.0).privatize([7], rng=0)
-    array([(11749869230777074271, 0)], dtype=[('seed', '<u8'), ('bucket', '<u4')])
+    >>> import hubbub as hb
+    >>> hashed = hb.LocalHashing(hb.Integers(0, 99), epsilon=1.0)
+    >>> hashed.buckets, hashed.privatize([7], rng=0)
+    (4, array([(11749869230777074271, 0)], dtype=[('seed', '<u8'), ('bucket', '<u4')]))
     """
 
     domain: Domain

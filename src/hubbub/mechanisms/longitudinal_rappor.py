@@ -64,10 +64,15 @@ class LongitudinalRappor(UnaryEncoding):
     first
         Plain epsilon of a single report, less than `epsilon`.
 
+    Raises
+    ------
+    MechanismError
+        If the first argument is not a domain, epsilon is not between 1e-12 and 500, or `first` is not below it.
+
     Examples
     --------
-    >>> from hubbub.domains import Integers
-    >>> daily = LongitudinalRappor(Integers(0, 9), epsilon=2.0, first=0.5)
+    >>> import hubbub as hb
+    >>> daily = hb.LongitudinalRappor(hb.Integers(0, 9), epsilon=2.0, first=0.5)
     >>> kept = daily.permanent([3, 3, 7], rng=0)
     >>> monday, tuesday = daily.instantaneous(kept, rng=1), daily.instantaneous(kept, rng=2)
     >>> [daily.spent(reports) for reports in (1, 2, 100)]

@@ -37,10 +37,15 @@ class Cloaking(Mechanism):
         The region of each value, as a mapping from values to regions or as a list in the order of the domain's labels.
         Regions are texts or whole numbers.
 
+    Raises
+    ------
+    MechanismError
+        If a value has no region, or a label is not a text or whole number.
+
     Examples
     --------
-    >>> from hubbub.domains import Integers
-    >>> Cloaking(Integers(0, 3), ["low", "low", "high", "high"]).privatize([0, 3])
+    >>> import hubbub as hb
+    >>> hb.Cloaking(hb.Integers(0, 3), ["low", "low", "high", "high"]).privatize([0, 3])
     array(['low', 'high'], dtype=object)
     """
 
@@ -157,11 +162,17 @@ class Matrix(Mechanism):
     probabilities
         P(output | value), a row for each value and a column for each output.
 
+    Raises
+    ------
+    MechanismError
+        If the shape does not fit, a row is not a distribution, or two outputs read alike.
+
     Examples
     --------
-    >>> from hubbub.domains import Integers
-    >>> Matrix(Integers(1, 3), [1, 2], [[2/3, 1/3], [1/2, 1/2], [1/3, 2/3]]).epsilon
-    0.69314718055994...
+    >>> import hubbub as hb
+    >>> table = hb.Matrix(hb.Integers(1, 3), ["low", "high"], [[2/3, 1/3], [1/2, 1/2], [1/3, 2/3]])
+    >>> round(table.epsilon, 6), table.privatize([1, 3], rng=5).tolist()
+    (0.693147, ['high', 'high'])
     """
 
     domain: Domain

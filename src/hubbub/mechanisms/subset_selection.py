@@ -46,10 +46,15 @@ class SubsetSelection(SetValuedOracle):
     size
         How many values a subset has; None for round(k / (e^epsilon + 1)), at least 1.
 
+    Raises
+    ------
+    MechanismError
+        If the first argument is not a domain, epsilon is not between 1e-12 and 500, or a subset would be empty or hold every value.
+
     Examples
     --------
-    >>> from hubbub.domains import Integers
-    >>> SubsetSelection(Integers(0, 9), epsilon=1.0).size
+    >>> import hubbub as hb
+    >>> hb.SubsetSelection(hb.Integers(0, 9), epsilon=1.0).size
     3
     """
 

@@ -122,11 +122,18 @@ class Rappor(UnaryEncoding):
     epsilon
         Plain epsilon, positive: smaller is more private.
 
+    Raises
+    ------
+    MechanismError
+        If the first argument is not a domain, or epsilon is not between 1e-12 and 500.
+
     Examples
     --------
-    >>> from hubbub.domains import Integers
-    >>> Rappor(Integers(0, 9), epsilon=2.0).privatize([3, 3], rng=0).shape
-    (2, 2)
+    >>> import hubbub as hb
+    >>> bits = hb.Rappor(hb.Categories(["a", "b", "c"]), epsilon=2.0)
+    >>> sent = bits.privatize(["a", "b"], rng=3)  # packed: eight bits in a byte
+    >>> sent.shape, bits.outputs.shape, bits.matrix().shape
+    ((2, 1), (8, 1), (3, 8))
     """
 
     domain: Domain
@@ -165,10 +172,16 @@ class OptimizedUnary(UnaryEncoding):
     epsilon
         Plain epsilon, positive: smaller is more private.
 
+    Raises
+    ------
+    MechanismError
+        If the first argument is not a domain, or epsilon is not between 1e-12 and 500.
+
     Examples
     --------
-    >>> from hubbub.domains import Categories
-    >>> OptimizedUnary(Categories("abc"[i] for i in range(3)), epsilon=1.0).matrix().shape
+    >>> import hubbub as hb
+    >>> bits = hb.OptimizedUnary(hb.Categories(["a", "b", "c"]), epsilon=1.0)
+    >>> bits.matrix().shape  # all rows of three bits
     (3, 8)
     """
 
