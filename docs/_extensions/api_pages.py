@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, TypedDict
 
-import hubbub
 from docutils import nodes
-from hubbub.core.serialization import Portable
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
+
+import hubbub
+from hubbub.core.serialization import Portable
 
 # What people call of every domain and mechanism. The pages of the protocols show everything, for those who add one.
 USED = {
@@ -36,11 +37,18 @@ INTERNAL = {
     *("Change.document", "Check.facts"),
     *("ClusterReports.evaluate", "ClusterReports.from_tasks"),
     *("Comparison.facts", "Comparison.has_all_values", "Comparison.largest"),
-    *("Estimate.facts", "Estimate.remember_intervals", "GroupComparison.facts", "Identification.facts"),
+    *(
+        "Estimate.facts",
+        "Estimate.picture",
+        "Estimate.remember_intervals",
+        "GroupComparison.facts",
+        "Identification.facts",
+    ),
     *("Plan.assumed", "Plan.facts", "Plan.tables"),
     *("Regions.main_region", "Regions.position", "Regions.rest_over", "Regions.weights_over", "RegionShares.columns"),
     *("Reports.positions_of", "Reports.weighted", "Resolution.words"),
-    *("SurveyWeights.build", "SurveyWeights.moved", "SurveyWeights.score_covariance", "SurveyWeights.sums"),
+    *("SurveyWeights.build", "SurveyWeights.merge", "SurveyWeights.moved", "SurveyWeights.rows"),
+    *("SurveyWeights.scaled", "SurveyWeights.score_covariance", "SurveyWeights.sums"),
     *("Tally.check_divided", "Tally.has_days", "Trend.facts", "Trend.most_changing"),
 }
 ALIASES = {  # types as their modules abbreviate them
@@ -60,29 +68,31 @@ ALIASES = {  # types as their modules abbreviate them
 class Members(TypedDict):
     """The members of a class that its page shows, in the order of the source."""
 
+    constructors: list[str]
     properties: list[str]
     methods: list[str]
-    more_properties: list[str]
-    more_methods: list[str]
 
 
-def members_of(kind: type) -> Members:
-    """Return the members of a class that its page shows; `more_` are those of a protocol that few people need."""
+class PageMembers(TypedDict):
+    """Members that people use, and members of a protocol that matter to those who add a class of their own."""
+
+    used: Members
+    protocol: Members
+
+
+def members_of(kind: type) -> PageMembers:
+    """Return the members of a class that its page shows."""
     shown = list(_public_members(kind))
-    more: list[str] = []
-    for protocol, used in USED.items():
-        if issubclass(kind, protocol):
-            more = [name for name in shown if name not in used] if kind is protocol else []
+    protocol: list[str] = []
+    for base, used in USED.items():
+        if issubclass(kind, base):
+            protocol = [name for name in shown if name not in used] if kind is base else []
             shown = [*used, *ADDED.get(kind.__name__, ())]
     shown = [name for name in shown if f"{kind.__name__}.{name}" not in INTERNAL]
-    properties, methods = _divided(kind, shown)
-    more_properties, more_methods = _divided(kind, more)
-    return Members(
-        properties=properties, methods=methods, more_properties=more_properties, more_methods=more_methods
-    )
+    return PageMembers(used=_divided(kind, shown), protocol=_divided(kind, protocol))
 
 
-def all_members() -> dict[str, Members]:
+def all_members() -> dict[str, PageMembers]:
     """Return the shown members of every public class, by its full name."""
     kinds = {f"hubbub.{name}": getattr(hubbub, name) for name in hubbub.__all__}
     return {name: members_of(kind) for name, kind in kinds.items() if inspect.isclass(kind)}
@@ -107,14 +117,19 @@ def _public_members(kind: type) -> Iterator[str]:
                     yield name
 
 
-def _divided(kind: type, names: list[str]) -> tuple[list[str], list[str]]:
-    values = {name: inspect.getattr_static(kind, name) for name in names}
-    is_property = {name: isinstance(value, property | cached_property) for name, value in values.items()}
-    return [name for name in names if is_property[name]], [name for name in names if not is_property[name]]
+def _divided(kind: type, names: list[str]) -> Members:
+    members = Members(constructors=[], properties=[], methods=[])
+    for name in names:
+        value = inspect.getattr_static(kind, name)
+        if isinstance(value, property | cached_property):
+            members["properties"].append(name)
+        else:
+            members["constructors" if isinstance(value, classmethod) else "methods"].append(name)
+    return members
 
 
 def written_signature(
-    app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returned: str
+    _app: Sphinx, what: str, _name: str, thing: Any, _options: Any, signature: str | None, _returned: str
 ) -> tuple[str, str] | None:
     """Return a signature with its types as the source has them, abbreviations spelt out."""
     if signature is None:  # there is none to replace: a warning has Python's own
@@ -161,7 +176,7 @@ def _spelt_out(annotation: object) -> str:
     return text.strip("'")
 
 
-def note_steps(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+def note_steps(_app: Sphinx, what: str, name: str, thing: Any, _options: Any, lines: list[str]) -> None:
     """Say of a function that may take long how to watch it, before the first section of its docstring."""
     if what != "function" or not hasattr(thing, "steps"):
         return

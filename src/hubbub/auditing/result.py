@@ -27,7 +27,7 @@ FLOAT_ROUNDING = Decimal("1e-12")  # a smaller relative excess over a claim is t
 
 @dataclass(frozen=True)
 class Audit:
-    """The result of auditing a claimed epsilon.
+    """The result of `audit`: whether a claimed epsilon is proven, refuted or neither.
 
     Attributes
     ----------
@@ -38,16 +38,27 @@ class Audit:
     metric, unit
         Whether epsilon is per unit of distance, and that unit.
     exact
-        The proof from the mechanism's whole numbers, or None; `unproven` then says why. If the reports of one user
-        share a memory, it covers all of them together.
+        The proof from the mechanism's whole numbers (`holds`, and the bounds `low` and `high` on epsilon), or None. If
+        the reports of one user share a memory, it covers all of them together.
+    unproven
+        Why there is no proof; empty if there is one.
     empirical
-        A lower bound on epsilon from draws of the sampler.
+        A lower bound on epsilon from draws of the sampler (`low`), and the event that shows it.
     fit
         A test of these draws against the matrix; None for a sampler of your own.
     budget
         The total epsilon that a user spends.
     one_report
         The proof for a single report, if the reports of one user share a memory.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> result = hb.audit(hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0), draws=1000)
+    >>> result.holds, result.verdict
+    (True, 'proven')
+    >>> print(result.budget.explain())
+    A user who sends 1 report spends at most epsilon 1.
     """
 
     name: str
@@ -81,7 +92,13 @@ class Audit:
         return "proven" if math.isfinite(self.claim) else "no claim"
 
     def sentences(self) -> list[str]:
-        """Return the findings, one or two sentences for each part; the budget comes last."""
+        """Return the findings, one or two sentences for each part; the budget comes last.
+
+        Returns
+        -------
+        list of str
+            What `explain` puts one below the other.
+        """
         lines = [f"Not proven: {self.unproven}." if self.exact is None else self._exact_sentences(self.exact)]
         if self.one_report is not None:
             lines[0] += " This covers all reports about one value together."
@@ -98,7 +115,13 @@ class Audit:
         return lines
 
     def explain(self) -> str:
-        """Return the findings in sentences."""
+        """Return the findings in sentences.
+
+        Returns
+        -------
+        str
+            A line for each part of the audit.
+        """
         return "\n".join(self.sentences())
 
     def __str__(self) -> str:
@@ -108,7 +131,13 @@ class Audit:
         return facts_html([Fact(self.name, self.verdict), Fact("findings", self.explain())])
 
     def document(self) -> dict[str, Any]:
-        """Return the findings for JSON, without the budget; numbers that are not finite are null."""
+        """Return the findings for JSON, without the budget; numbers that are not finite are None.
+
+        Returns
+        -------
+        dict
+            Plain values.
+        """
         return {
             "claim": finite(self.claim),
             "metric": self.metric,
@@ -128,7 +157,13 @@ class Audit:
         }
 
     def to_json(self) -> str:
-        """Return the findings and the budget as one JSON document."""
+        """Return the findings and the budget as one JSON document.
+
+        Returns
+        -------
+        str
+            What ``hubbub audit --json`` has for each mechanism, with the budget.
+        """
         document = {"version": 1, **self.document(), "budget": self.budget.document()}
         return json.dumps(document, allow_nan=False, ensure_ascii=False)
 

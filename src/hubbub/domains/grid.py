@@ -116,6 +116,11 @@ class Grid(Domain):
         cells
             The numbers of the cells to keep; None for all.
 
+        Returns
+        -------
+        Grid
+            A grid that knows its place on the map.
+
         Raises
         ------
         DomainError
@@ -226,6 +231,16 @@ class Grid(Domain):
 
     def cell(self, column: int, row: int) -> int:
         """Return the number of the cell `column` steps east and `row` steps north of cell 0.
+
+        Parameters
+        ----------
+        column, row
+            Whole numbers, counted from 0 in the south-west.
+
+        Returns
+        -------
+        int
+            The cell's number.
 
         Raises
         ------

@@ -85,7 +85,18 @@ class Geometric(Mechanism):
         return math.ceil(NEGLIGIBLE_TAIL_NATS / self.epsilon)
 
     def matrix(self) -> Floats:
-        """P(z | y) for the integers in `outputs`."""
+        """Return P(z | y) for the integers in `outputs`.
+
+        Returns
+        -------
+        numpy.ndarray
+            A row for each value of the domain, a column for each output.
+
+        Raises
+        ------
+        MechanismError
+            If these integers are more than 1,000,000.
+        """
         outputs = self.outputs
         if outputs is None:
             raise matrix_too_wide("Geometric", f"{2 * self._reach + len(self.domain):,}")

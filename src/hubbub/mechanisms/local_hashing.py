@@ -137,7 +137,18 @@ class LocalHashing(SetValuedOracle):
         return HashedOutputs(self._g, "LocalHashing")
 
     def matrix(self, seed: int = 0) -> Floats:
-        """P(bucket | value) for one seed: a column for each bucket."""
+        """Return P(bucket | value) for one seed.
+
+        Parameters
+        ----------
+        seed
+            The seed of the hash, below 2^64.
+
+        Returns
+        -------
+        numpy.ndarray
+            A row for each value, a column for each bucket.
+        """
         own = hash_v1(np.array([seed], dtype=np.uint64), np.arange(len(self.domain)), self._g)
         other = self._keep * math.exp(-self.epsilon)
         return np.where(own[:, None] == np.arange(self._g, dtype=np.uint64)[None, :], self._keep, other)

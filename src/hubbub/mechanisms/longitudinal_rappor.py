@@ -153,7 +153,18 @@ class LongitudinalRappor(UnaryEncoding):
         return logs
 
     def spent(self, reports: int) -> float:
-        """Return min(reports * first, epsilon): about one value, all reports together never spend more."""
+        """Return min(reports * first, epsilon): about one value, all reports together never spend more.
+
+        Parameters
+        ----------
+        reports
+            The number of reports about one value.
+
+        Returns
+        -------
+        float
+            Plain epsilon.
+        """
         return min(reports * self.first, self.epsilon)
 
     # -- drawing -------------------------------------------------------------------------------------
@@ -169,6 +180,18 @@ class LongitudinalRappor(UnaryEncoding):
             Labels of the domain, one for each user.
         rng
             None for real reports; a NumPy generator or a seed to simulate.
+
+        Returns
+        -------
+        numpy.ndarray
+            One packed row of bits for each user.
+
+        Raises
+        ------
+        DomainError
+            If a value is not in the domain.
+        MechanismError
+            If `rng` is not a source of randomness.
         """
         positions, words = self._positions(values, "permanent"), source_of(rng)
         return self.law.permanent.draw(positions, words) if words.secure else self.draw_permanent(positions, words)
@@ -182,6 +205,18 @@ class LongitudinalRappor(UnaryEncoding):
             Permanent responses, as `permanent` returns them.
         rng
             None for real reports; a NumPy generator or a seed to simulate.
+
+        Returns
+        -------
+        numpy.ndarray
+            One packed row of bits for each user.
+
+        Raises
+        ------
+        OutputError
+            If a row is not a permanent response of this mechanism.
+        MechanismError
+            If `rng` is not a source of randomness.
         """
         codes, words = self.output_space.encode(rows), source_of(rng)
         sent = self.law.report(codes, words) if words.secure else self.draw_instantaneous(codes, words)

@@ -93,7 +93,7 @@ class Cloaking(Mechanism):
         return np.array([lookup[region] for region in self.regions])
 
     def matrix(self) -> Floats:
-        """1 for the region of each value."""
+        """Return a table with a 1 for the region of each value."""
         table: Floats = (self._places[:, None] == np.arange(len(self.outputs))).astype(np.float64)
         return table
 

@@ -52,7 +52,8 @@ class PlanarGeometric(PlanarMechanism):
     Raises
     ------
     MechanismError
-        If the domain is not a `Grid`, epsilon is not between 1e-12 and 500, or the noise reaches too far for a grid with missing cells.
+        If the domain is not a `Grid`, epsilon is not between 1e-12 and 500, or the noise reaches too far for a grid with
+        missing cells.
 
     Examples
     --------
@@ -104,7 +105,20 @@ class PlanarGeometric(PlanarMechanism):
         return super().output_space if self.truncated else PairOutputs("PlanarGeometric")
 
     def matrix(self) -> Floats:
-        """P(z | x) for `outputs`."""
+        """Return P(z | x) for `outputs`.
+
+        Returns
+        -------
+        numpy.ndarray
+            A row for each value of the domain, a column for each output.
+
+        Raises
+        ------
+        MechanismError
+            If draws are not remapped, and reach too many cells.
+        ReportsError
+            If the matrix does not fit in memory.
+        """
         if self.truncated:
             return super().matrix()
         outputs = self.outputs
@@ -253,7 +267,8 @@ class PlanarLaplace(PlanarMechanism):
     Raises
     ------
     MechanismError
-        If the domain is not a `Grid`, epsilon is not between 1e-12 and 500, or the noise reaches too far for a grid with missing cells.
+        If the domain is not a `Grid`, epsilon is not between 1e-12 and 500, or the noise reaches too far for a grid with
+        missing cells.
 
     Examples
     --------

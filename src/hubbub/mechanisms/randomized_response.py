@@ -124,7 +124,18 @@ class RandomizedResponse(FrequencyOracle):
         return ValueOutputs(self.domain, "RandomizedResponse")
 
     def matrix(self) -> Floats:
-        """Diagonal plus constant."""
+        """Return P(z | x): one probability on the diagonal, one elsewhere.
+
+        Returns
+        -------
+        numpy.ndarray
+            A row for each value of the domain, a column for each output.
+
+        Raises
+        ------
+        ReportsError
+            If the matrix does not fit in memory.
+        """
         check_entries(len(self.domain), len(self.domain))
         matrix = np.full((len(self.domain), len(self.domain)), self.support.other)
         np.fill_diagonal(matrix, self.support.true)

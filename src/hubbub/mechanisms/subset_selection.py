@@ -49,7 +49,8 @@ class SubsetSelection(SetValuedOracle):
     Raises
     ------
     MechanismError
-        If the first argument is not a domain, epsilon is not between 1e-12 and 500, or a subset would be empty or hold every value.
+        If the first argument is not a domain, epsilon is not between 1e-12 and 500, or a subset would be empty or hold
+        every value.
 
     Examples
     --------
@@ -102,7 +103,18 @@ class SubsetSelection(SetValuedOracle):
         return BitRowOutputs(len(self.domain), "SubsetSelection", ones=self._d)
 
     def matrix(self) -> Floats:
-        """P(z | x) for `outputs`, where they can be listed."""
+        """Return P(z | x) for `outputs`.
+
+        Returns
+        -------
+        numpy.ndarray
+            A row for each value of the domain, a column for each output.
+
+        Raises
+        ------
+        MechanismError
+            If there are more than 100,000 subsets.
+        """
         outputs = self.outputs
         if outputs is None:
             raise matrix_too_wide("SubsetSelection", f"C({len(self.domain)}, {self._d})")

@@ -69,7 +69,7 @@ class SurveyDesign(Mechanism):
         return self.domain.labels
 
     def matrix(self) -> Floats:
-        """P(output | value)."""
+        """Return P(output | value): a row for each of the two values, a column for each answer."""
         return np.array([[float(chance), float(1 - chance)] for chance in self.chances])
 
     @cached_property

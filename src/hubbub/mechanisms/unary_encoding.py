@@ -59,7 +59,18 @@ class UnaryEncoding(SetValuedOracle):
         return BitRowOutputs(len(self.domain), type(self).__name__)
 
     def matrix(self) -> Floats:
-        """P(z | x) for `outputs`, for at most 16 values."""
+        """Return P(z | x) for `outputs`, for at most 16 values.
+
+        Returns
+        -------
+        numpy.ndarray
+            A row for each value of the domain, a column for each output.
+
+        Raises
+        ------
+        MechanismError
+            If there are more values.
+        """
         outputs = self.outputs
         if outputs is None:
             raise matrix_too_wide(type(self).__name__, f"2^{len(self.domain)}")
