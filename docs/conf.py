@@ -7,7 +7,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
 
-from api_pages import all_members, file_names  # noqa: E402 (found by the line above)
+from api_pages import all_members, class_names, file_names  # noqa: E402 (found by the line above)
 
 project = "hubbub"
 author = "The hubbub developers"
@@ -46,7 +46,11 @@ python_maximum_signature_line_length = 80
 python_use_unqualified_type_names = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+autodoc_type_aliases = {name: "numpy.ndarray" for name in ("Array", "Codes", "Floats", "Positions")}
 numpydoc_show_class_members = False
+numpydoc_xref_param_type = True
+numpydoc_xref_aliases = {name: f"hubbub.{name}" for name in class_names()}
+numpydoc_xref_ignore = "all"
 numpydoc_class_members_toctree = False
 
 sphinx_gallery_conf = {

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, TypedDict
 
 from docutils import nodes
+from numpydoc.xref import DEFAULT_LINKS
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
@@ -92,10 +93,14 @@ def members_of(kind: type) -> PageMembers:
     return PageMembers(used=_divided(kind, shown), protocol=_divided(kind, protocol))
 
 
+def class_names() -> list[str]:
+    """Return the names of public classes, which sections link to; those of functions may be parameters, too."""
+    return [name for name in hubbub.__all__ if inspect.isclass(getattr(hubbub, name))]
+
+
 def all_members() -> dict[str, PageMembers]:
     """Return the shown members of every public class, by its full name."""
-    kinds = {f"hubbub.{name}": getattr(hubbub, name) for name in hubbub.__all__}
-    return {name: members_of(kind) for name, kind in kinds.items() if inspect.isclass(kind)}
+    return {f"hubbub.{name}": members_of(getattr(hubbub, name)) for name in class_names()}
 
 
 def file_names() -> dict[str, str]:
@@ -155,7 +160,7 @@ def written_signature(
     ]
     text = str(written.replace(parameters=spelt, return_annotation=inspect.Signature.empty))
     result = written.return_annotation
-    return text, "" if result is inspect.Signature.empty or what == "class" else _spelt_out(result)
+    return text, "" if result is inspect.Signature.empty or what in ("class", "exception") else _spelt_out(result)
 
 
 class _Written:
@@ -190,9 +195,8 @@ class NameRole(SphinxRole):
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """Return the link or the code."""
-        first = self.text.partition(".")[0]
         code = nodes.literal(self.rawtext, self.text, classes=["code"])
-        if first not in hubbub.__all__ or first.islower():  # a function's name may be a parameter's, too
+        if self.text.partition(".")[0] not in class_names():
             return [code], []
         target = f"hubbub.{self.text}"
         link = addnodes.pending_xref(
@@ -203,6 +207,7 @@ class NameRole(SphinxRole):
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Listen to autodoc, before numpydoc rearranges the docstrings."""
+    DEFAULT_LINKS.clear()  # into Python's own documentation, which a site without network cannot look up
     app.add_role("public", NameRole())
     app.connect("autodoc-process-signature", written_signature)
     app.connect("autodoc-process-docstring", note_steps, priority=400)

@@ -82,10 +82,11 @@ def audit(
     Examples
     --------
     >>> import hubbub as hb
-    >>> result = hb.audit(hb.TruncatedGeometric(hb.Integers(0, 9), epsilon=1.0), draws=1000)
+    >>> digits = hb.Integers(0, 9)
+    >>> result = hb.audit(hb.TruncatedGeometric(digits, epsilon=1.0), draws=1000)
     >>> result.verdict, result.exact.high
     ('proven', Decimal('0.99999999999999912'))
-    >>> hb.audit(lambda values: values, domain=hb.Integers(0, 9), epsilon=1.0, draws=1000).verdict
+    >>> hb.audit(lambda values: values, domain=digits, epsilon=1.0, draws=1000).verdict
     'refuted'
     """
     draws = _whole(draws, "draws", at_least=MIN_DRAWS, default=f"{DEFAULT_DRAWS:,}")

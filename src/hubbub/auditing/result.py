@@ -54,7 +54,8 @@ class Audit:
     Examples
     --------
     >>> import hubbub as hb
-    >>> result = hb.audit(hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0), draws=1000)
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> result = hb.audit(coin, draws=1000)
     >>> result.holds, result.verdict
     (True, 'proven')
     >>> print(result.budget.explain())
@@ -92,13 +93,7 @@ class Audit:
         return "proven" if math.isfinite(self.claim) else "no claim"
 
     def sentences(self) -> list[str]:
-        """Return the findings, one or two sentences for each part; the budget comes last.
-
-        Returns
-        -------
-        list of str
-            What `explain` puts one below the other.
-        """
+        """Return the findings, one or two sentences for each part; the budget comes last."""
         lines = [f"Not proven: {self.unproven}." if self.exact is None else self._exact_sentences(self.exact)]
         if self.one_report is not None:
             lines[0] += " This covers all reports about one value together."
@@ -115,13 +110,7 @@ class Audit:
         return lines
 
     def explain(self) -> str:
-        """Return the findings in sentences.
-
-        Returns
-        -------
-        str
-            A line for each part of the audit.
-        """
+        """Return the findings in sentences, a line for each part of the audit."""
         return "\n".join(self.sentences())
 
     def __str__(self) -> str:
@@ -131,13 +120,7 @@ class Audit:
         return facts_html([Fact(self.name, self.verdict), Fact("findings", self.explain())])
 
     def document(self) -> dict[str, Any]:
-        """Return the findings for JSON, without the budget; numbers that are not finite are None.
-
-        Returns
-        -------
-        dict
-            Plain values.
-        """
+        """Return the findings for JSON, without the budget; numbers that are not finite are None."""
         return {
             "claim": finite(self.claim),
             "metric": self.metric,
@@ -157,13 +140,7 @@ class Audit:
         }
 
     def to_json(self) -> str:
-        """Return the findings and the budget as one JSON document.
-
-        Returns
-        -------
-        str
-            What ``hubbub audit --json`` has for each mechanism, with the budget.
-        """
+        """Return the findings and the budget as one JSON document."""
         document = {"version": 1, **self.document(), "budget": self.budget.document()}
         return json.dumps(document, allow_nan=False, ensure_ascii=False)
 

@@ -167,8 +167,9 @@ class EstimateError(HubbubError):
     Examples
     --------
     >>> import hubbub as hb
-    >>> low = hb.Matrix(hb.Integers(1, 3), [1, 2], [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])
-    >>> reports = hb.Reports.from_counts(low, [30, 40])
+    >>> rows = [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
+    >>> tall = hb.Matrix(hb.Integers(1, 3), [1, 2], rows)
+    >>> reports = hb.Reports.from_counts(tall, [30, 40])
     >>> try:
     ...     hb.estimate(reports, method="inv-n")
     ... except hb.EstimateError as error:
@@ -278,9 +279,10 @@ class HubbubWarning(UserWarning):
     >>> import hubbub as hb
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
     >>> study = hb.Study(coin.domain, {"coin": coin})
+    >>> table = pd.DataFrame({"output": ["yes", "no"], "age": [31, 47]})
     >>> with warnings.catch_warnings(record=True) as notes:
     ...     warnings.simplefilter("always", hb.HubbubWarning)
-    ...     reports = hb.read_reports(pd.DataFrame({"output": ["yes", "no"], "age": [31, 47]}), study)
+    ...     reports = hb.read_reports(table, study)
     >>> "column age is not used" in str(notes[0].message)
     True
     """

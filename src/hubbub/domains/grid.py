@@ -129,7 +129,8 @@ class Grid(Domain):
         Examples
         --------
         >>> import hubbub as hb
-        >>> city = hb.Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16)
+        >>> box = {"south": 37.7228, "west": -122.5153, "north": 37.7946, "east": -122.3789}
+        >>> city = hb.Grid.over(**box, columns=24, rows=16)
         >>> city.locate(37.75, -122.45)
         np.int64(155)
         """
@@ -209,8 +210,10 @@ class Grid(Domain):
 
         Examples
         --------
-        >>> city = Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16)
-        >>> city.title(155), Grid(24, 16).title(155)
+        >>> import hubbub as hb
+        >>> box = {"south": 37.7228, "west": -122.5153, "north": 37.7946, "east": -122.3789}
+        >>> city = hb.Grid.over(**box, columns=24, rows=16)
+        >>> city.title(155), hb.Grid(24, 16).title(155)
         ('37.752° N, 122.450° W', '155: column 11, row 6')
         """
         column, row = self.steps[position].tolist()
@@ -285,7 +288,9 @@ class Grid(Domain):
 
         Examples
         --------
-        >>> city = Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16)
+        >>> import hubbub as hb
+        >>> box = {"south": 37.7228, "west": -122.5153, "north": 37.7946, "east": -122.3789}
+        >>> city = hb.Grid.over(**box, columns=24, rows=16)
         >>> city.locate([37.75, 38.0], [-122.45, -122.45], outside="nearest")
         array([155, 371])
         """

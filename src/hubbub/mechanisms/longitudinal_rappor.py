@@ -74,7 +74,8 @@ class LongitudinalRappor(UnaryEncoding):
     >>> import hubbub as hb
     >>> daily = hb.LongitudinalRappor(hb.Integers(0, 9), epsilon=2.0, first=0.5)
     >>> kept = daily.permanent([3, 3, 7], rng=0)
-    >>> monday, tuesday = daily.instantaneous(kept, rng=1), daily.instantaneous(kept, rng=2)
+    >>> monday = daily.instantaneous(kept, rng=1)
+    >>> tuesday = daily.instantaneous(kept, rng=2)
     >>> [daily.spent(reports) for reports in (1, 2, 100)]
     [0.5, 1.0, 2.0]
     """

@@ -45,7 +45,8 @@ class Cloaking(Mechanism):
     Examples
     --------
     >>> import hubbub as hb
-    >>> hb.Cloaking(hb.Integers(0, 3), ["low", "low", "high", "high"]).privatize([0, 3])
+    >>> half = hb.Cloaking(hb.Integers(0, 3), ["low", "low", "high", "high"])
+    >>> half.privatize([0, 3])
     array(['low', 'high'], dtype=object)
     """
 
@@ -170,7 +171,8 @@ class Matrix(Mechanism):
     Examples
     --------
     >>> import hubbub as hb
-    >>> table = hb.Matrix(hb.Integers(1, 3), ["low", "high"], [[2/3, 1/3], [1/2, 1/2], [1/3, 2/3]])
+    >>> rows = [[2/3, 1/3], [1/2, 1/2], [1/3, 2/3]]
+    >>> table = hb.Matrix(hb.Integers(1, 3), ["low", "high"], rows)
     >>> round(table.epsilon, 6), table.privatize([1, 3], rng=5).tolist()
     (0.693147, ['high', 'high'])
     """

@@ -52,8 +52,8 @@ class PlanarGeometric(PlanarMechanism):
     Raises
     ------
     MechanismError
-        If the domain is not a `Grid`, epsilon is not between 1e-12 and 500, or the noise reaches too far for a grid with
-        missing cells.
+        If the domain is not a `Grid`, epsilon is not between 1e-12 and 500, or the noise reaches too far for a grid
+        with missing cells.
 
     Examples
     --------
@@ -267,8 +267,8 @@ class PlanarLaplace(PlanarMechanism):
     Raises
     ------
     MechanismError
-        If the domain is not a `Grid`, epsilon is not between 1e-12 and 500, or the noise reaches too far for a grid with
-        missing cells.
+        If the domain is not a `Grid`, epsilon is not between 1e-12 and 500, or the noise reaches too far for a grid
+        with missing cells.
 
     Examples
     --------

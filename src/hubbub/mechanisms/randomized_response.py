@@ -61,7 +61,8 @@ class RandomizedResponse(FrequencyOracle):
     --------
     >>> import math
     >>> import hubbub as hb
-    >>> hb.RandomizedResponse(hb.Categories(["yes", "no", "unsure"]), epsilon=math.log(2)).matrix()
+    >>> answers = hb.Categories(["yes", "no", "unsure"])
+    >>> hb.RandomizedResponse(answers, epsilon=math.log(2)).matrix()
     array([[0.5 , 0.25, 0.25],
            [0.25, 0.5 , 0.25],
            [0.25, 0.25, 0.5 ]])

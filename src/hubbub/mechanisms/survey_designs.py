@@ -143,7 +143,8 @@ class ForcedResponse(SurveyDesign):
     Examples
     --------
     >>> import hubbub as hb
-    >>> hb.ForcedResponse(hb.Categories(["yes", "no"]), p_yes="1/6", p_no="1/6").epsilon
+    >>> drugs = hb.Categories(["yes", "no"])
+    >>> hb.ForcedResponse(drugs, p_yes="1/6", p_no="1/6").epsilon
     1.6094379124341005
     """
 
@@ -187,7 +188,8 @@ class UnrelatedQuestion(SurveyDesign):
     Examples
     --------
     >>> import hubbub as hb
-    >>> hb.UnrelatedQuestion(hb.Categories(["yes", "no"]), p=0.5, prevalence=0.2).matrix()
+    >>> drugs = hb.Categories(["yes", "no"])
+    >>> hb.UnrelatedQuestion(drugs, p=0.5, prevalence=0.2).matrix()
     array([[0.6, 0.4],
            [0.1, 0.9]])
     """

@@ -267,7 +267,7 @@ class Reports(Portable):
         --------
         >>> import hubbub as hb
         >>> ages = hb.Integers(18, 99)
-        >>> near, far = hb.TruncatedGeometric(ages, epsilon=0.5), hb.TruncatedGeometric(ages, epsilon=0.1)
+        >>> near, far = (hb.TruncatedGeometric(ages, epsilon) for epsilon in (0.5, 0.1))
         >>> hb.Reports.from_users([[(near, 31)], [(near, 47), (far, 52)]])
         Reports(2 users, 2 distinct patterns, 2 mechanisms)
         """
@@ -383,7 +383,8 @@ class Reports(Portable):
         Examples
         --------
         >>> import hubbub as hb
-        >>> colour = hb.RandomizedResponse(hb.Categories(["red", "green", "blue"]), epsilon=1.0)
+        >>> colours = hb.Categories(["red", "green", "blue"])
+        >>> colour = hb.RandomizedResponse(colours, epsilon=1.0)
         >>> reports = hb.Reports.from_counts(colour, [500, 300, 200])
         >>> len(reports.restrict(["red", "green"]).domain)
         2

@@ -99,9 +99,10 @@ def privatize_file(
     >>> import hubbub as hb
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
     >>> study = hb.Study(coin.domain, {"coin": coin})
+    >>> values = pd.DataFrame({"value": ["yes", "no", "yes"]})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     values = pd.DataFrame({"value": ["yes", "no", "yes"]})
-    ...     done = hb.privatize_file(values, study, "coin", Path(folder, "reports.csv"))
+    ...     path = Path(folder, "reports.csv")
+    ...     done = hb.privatize_file(values, study, "coin", path)
     >>> done.rows, done.randomness
     (3, 'secure')
     """
