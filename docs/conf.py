@@ -46,7 +46,6 @@ python_maximum_signature_line_length = 80
 python_use_unqualified_type_names = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_type_aliases = {name: "numpy.ndarray" for name in ("Array", "Codes", "Floats", "Positions")}
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = True
 numpydoc_xref_aliases = {name: f"hubbub.{name}" for name in class_names()}

@@ -139,9 +139,6 @@ def written_signature(
     """Return a signature with its types as the source has them, abbreviations spelt out."""
     if signature is None:  # there is none to replace: a warning has Python's own
         return None
-    if isinstance(thing, property | cached_property):
-        getter = thing.fget if isinstance(thing, property) else thing.func
-        return "", _spelt_out(inspect.signature(getter).return_annotation)
     if what in ("class", "exception") and "\nParameters\n" not in inspect.cleandoc(thing.__doc__ or ""):
         return "", ""  # nobody builds a result by hand: its attributes are what matters
     if what not in ("class", "exception", "function", "method"):
@@ -190,6 +187,20 @@ def note_steps(_app: Sphinx, what: str, name: str, thing: Any, _options: Any, li
     lines[at:at] = [f"``{name}.steps(...)`` yields progress and returns the same result.", ""]
 
 
+def spell_out_properties() -> None:
+    """Spell out the types of properties, which autodoc shows without asking.
+
+    It takes a type as it is written if it cannot evaluate it, and modules know NumPy by another name.
+    """
+    for name in class_names():
+        kind = getattr(hubbub, name)
+        for shown in members_of(kind).values():
+            for member in shown["properties"]:
+                found = inspect.getattr_static(kind, member)
+                getter = found.fget if isinstance(found, property) else found.func
+                getter.__annotations__["return"] = _spelt_out(getter.__annotations__["return"])
+
+
 class NameRole(SphinxRole):
     """A name in a docstring: a link to the page of a public class, code otherwise."""
 
@@ -208,6 +219,7 @@ class NameRole(SphinxRole):
 def setup(app: Sphinx) -> dict[str, bool]:
     """Listen to autodoc, before numpydoc rearranges the docstrings."""
     DEFAULT_LINKS.clear()  # into Python's own documentation, which a site without network cannot look up
+    spell_out_properties()
     app.add_role("public", NameRole())
     app.connect("autodoc-process-signature", written_signature)
     app.connect("autodoc-process-docstring", note_steps, priority=400)
