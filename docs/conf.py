@@ -7,6 +7,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
 
+from api_pages import all_members, class_names, file_names  # noqa: E402 (found by the line above)
+
 project = "hubbub"
 author = "The hubbub developers"
 copyright = "The hubbub developers, Apache-2.0"
@@ -22,7 +24,9 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "mathml",
     "glossary_links",
+    "api_pages",
 ]
+templates_path = ["_templates"]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints", "gallery", "pictures-and-code/*.ipynb", "pictures-and-code/*.py"]
 
 # Pages are Markdown; those with code cells are executed, and what is kept of a run serves the next build.
@@ -34,11 +38,19 @@ nb_execution_show_tb = True
 nb_execution_timeout = 600
 nb_merge_streams = True
 
-# Signatures have the types; sections have the meaning.
+# Signatures have the types; sections have the meaning. A name in single backticks is code.
+default_role = "public"
 autosummary_generate = True
+autosummary_context = {"shown_members": all_members()}
+autosummary_filename_map = file_names()
+python_maximum_signature_line_length = 80
+python_use_unqualified_type_names = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 numpydoc_show_class_members = False
+numpydoc_xref_param_type = True
+numpydoc_xref_aliases = {name: f"hubbub.{name}" for name in class_names()}
+numpydoc_xref_ignore = "all"
 numpydoc_class_members_toctree = False
 
 sphinx_gallery_conf = {

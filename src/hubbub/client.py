@@ -129,6 +129,20 @@ class ClientError(ValueError):
     """A study, table or value that cannot be used.
 
     The message says what is wrong, where, what was given, what was expected, and how to correct it.
+
+    Parameters
+    ----------
+    what, where, got, expected, remedy
+        The parts of the message; each is an attribute, too.
+
+    Examples
+    --------
+    >>> from hubbub.client import Client, ClientError
+    >>> try:
+    ...     Client("nowhere.toml")
+    ... except ClientError as error:
+    ...     print(error.what)
+    no such study file
     """
 
     def __init__(self, what: str, *, where: str, got: object, expected: str, remedy: str) -> None:
@@ -1254,6 +1268,32 @@ class Client:
         The file that `hubbub privatize STUDY --export-tables FILE` writes; only some mechanisms need it.
     digest
         The SHA-256 that the file of tables must have, in hexadecimal.
+
+    Raises
+    ------
+    ClientError
+        If the study or the tables cannot be used, or do not belong together.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hubbub.client import Client
+    >>> text = '''
+    ... version = 1
+    ... [domain]
+    ... kind = "categories"
+    ... labels = ["yes", "no"]
+    ... [mechanisms.coin]
+    ... kind = "randomized-response"
+    ... epsilon = 1.0
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "study.toml")
+    ...     _ = path.write_text(text)
+    ...     client = Client(path)
+    >>> client.privatize("yes") in ("yes", "no")
+    True
     """
 
     def __init__(self, study: str | Path, tables: str | Path | None = None, *, digest: str | None = None) -> None:
@@ -1297,11 +1337,28 @@ class Client:
             self._draws[name] = _draw_from_table(tables[name], self._mechanisms[name], self._values, where)
 
     def privatize(self, value: Any, mechanism: str | None = None) -> str:
-        """Return one output for a value; the mechanism may be left out if the study has only one.
+        """Return one output for a value, as reports write it.
 
-        Texts are read as in the rows of a file. Every call is a new report that spends epsilon again; with longitudinal
-        RAPPOR it spends `first`. For several reports about one value, keep what `permanent` returns, and send what
-        `instantaneous` makes of it.
+        Every call is a new report that spends epsilon again; with longitudinal RAPPOR it spends `first`. For several
+        reports about one value, keep what `permanent` returns, and send what `instantaneous` makes of it.
+
+        Parameters
+        ----------
+        value
+            A value of the study's domain; for bins the number itself, for a map a pair of latitude and longitude. Texts
+            are read as in the rows of a file.
+        mechanism
+            The name of one in the study; it may be left out if there is only one.
+
+        Returns
+        -------
+        str
+            The output.
+
+        Raises
+        ------
+        ClientError
+            If the value is not in the domain, the study has no such mechanism, or the mechanism needs tables.
         """
         name = self._named(mechanism)
         if name not in self._draws:
@@ -1309,13 +1366,49 @@ class Client:
         return self._draws[name](self._values.position(value))
 
     def permanent(self, value: Any, mechanism: str | None = None) -> str:
-        """Return the permanent response of longitudinal RAPPOR, to be kept on the device while the value stays."""
+        """Return the permanent response of longitudinal RAPPOR, to be kept on the device while the value stays.
+
+        Parameters
+        ----------
+        value
+            As in `privatize`.
+        mechanism
+            As in `privatize`; one of kind ``longitudinal-rappor``.
+
+        Returns
+        -------
+        str
+            The response in hexadecimal. It is as private as the value, and never sent.
+
+        Raises
+        ------
+        ClientError
+            If the value is not in the domain, or the mechanism is another one.
+        """
         width, one, _ = self._longitudinal(mechanism)
         row = draw_bits(len(self._values.labels), self._values.position(value), width, (1 << width) - one, one)
         return packed_hex(row)
 
     def instantaneous(self, permanent: str, mechanism: str | None = None) -> str:
-        """Return one report from a permanent response."""
+        """Return one report from a permanent response, to be sent.
+
+        Parameters
+        ----------
+        permanent
+            What `permanent` returned for this study.
+        mechanism
+            As in `privatize`; one of kind ``longitudinal-rappor``.
+
+        Returns
+        -------
+        str
+            The output.
+
+        Raises
+        ------
+        ClientError
+            If it is not a permanent response of this study, or the mechanism is another one.
+        """
         width, _, turned = self._longitudinal(mechanism)
         count = len(self._values.labels)
         digits = permanent.removeprefix("0x") if isinstance(permanent, str) else ""

@@ -72,13 +72,22 @@ def audit(
     Audit
         The findings; `explain` puts them into sentences.
 
+    Raises
+    ------
+    SettingError
+        If a keyword has a wrong value, a sampler comes without `domain` or `epsilon`, or a mechanism with them.
+    MechanismError
+        If a sampler does not return one output for each value.
+
     Examples
     --------
-    >>> from hubbub.domains import Integers
-    >>> from hubbub.mechanisms import TruncatedGeometric
-    >>> result = audit(TruncatedGeometric(Integers(0, 9), epsilon=1.0), draws=1000)
-    >>> result.exact.holds, result.exact.high
-    (True, Decimal('0.99999999999999912'))
+    >>> import hubbub as hb
+    >>> digits = hb.Integers(0, 9)
+    >>> result = hb.audit(hb.TruncatedGeometric(digits, epsilon=1.0), draws=1000)
+    >>> result.verdict, result.exact.high
+    ('proven', Decimal('0.99999999999999912'))
+    >>> hb.audit(lambda values: values, domain=digits, epsilon=1.0, draws=1000).verdict
+    'refuted'
     """
     draws = _whole(draws, "draws", at_least=MIN_DRAWS, default=f"{DEFAULT_DRAWS:,}")
     level = validation.level(level, "audit")

@@ -27,7 +27,7 @@ FLOAT_ROUNDING = Decimal("1e-12")  # a smaller relative excess over a claim is t
 
 @dataclass(frozen=True)
 class Audit:
-    """The result of auditing a claimed epsilon.
+    """The result of `audit`: whether a claimed epsilon is proven, refuted or neither.
 
     Attributes
     ----------
@@ -38,16 +38,28 @@ class Audit:
     metric, unit
         Whether epsilon is per unit of distance, and that unit.
     exact
-        The proof from the mechanism's whole numbers, or None; `unproven` then says why. If the reports of one user
-        share a memory, it covers all of them together.
+        The proof from the mechanism's whole numbers (`holds`, and the bounds `low` and `high` on epsilon), or None. If
+        the reports of one user share a memory, it covers all of them together.
+    unproven
+        Why there is no proof; empty if there is one.
     empirical
-        A lower bound on epsilon from draws of the sampler.
+        A lower bound on epsilon from draws of the sampler (`low`), and the event that shows it.
     fit
         A test of these draws against the matrix; None for a sampler of your own.
     budget
         The total epsilon that a user spends.
     one_report
         The proof for a single report, if the reports of one user share a memory.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> result = hb.audit(coin, draws=1000)
+    >>> result.holds, result.verdict
+    (True, 'proven')
+    >>> print(result.budget.explain())
+    A user who sends 1 report spends at most epsilon 1.
     """
 
     name: str
@@ -98,7 +110,7 @@ class Audit:
         return lines
 
     def explain(self) -> str:
-        """Return the findings in sentences."""
+        """Return the findings in sentences, a line for each part of the audit."""
         return "\n".join(self.sentences())
 
     def __str__(self) -> str:
@@ -108,7 +120,7 @@ class Audit:
         return facts_html([Fact(self.name, self.verdict), Fact("findings", self.explain())])
 
     def document(self) -> dict[str, Any]:
-        """Return the findings for JSON, without the budget; numbers that are not finite are null."""
+        """Return the findings for JSON, without the budget; numbers that are not finite are None."""
         return {
             "claim": finite(self.claim),
             "metric": self.metric,

@@ -39,6 +39,30 @@ class HubbubError(ValueError):
     without defaults, so that none can be forgotten. Errors in a file or in one of its rows also have a short `code`, by
     which causes are counted and looked up. Passwords are hidden in every part: a wrong argument may be the address of a
     database.
+
+    Parameters
+    ----------
+    what
+        What is wrong, in a few words.
+    where
+        The place: a keyword, a file and its line, a field of a study.
+    got
+        What was passed.
+    expected
+        What could have been passed.
+    remedy
+        How to correct it.
+    code
+        A short name for the cause, such as ``out-of-domain``; often empty.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> try:
+    ...     hb.Integers(9, 0)
+    ... except hb.HubbubError as error:
+    ...     print(error.got, "|", error.remedy)
+    9, 0 | swap the two
     """
 
     def __init__(self, what: str, *, where: str, got: object, expected: str, remedy: str, code: str = "") -> None:
@@ -65,47 +89,166 @@ class HubbubError(ValueError):
 
 
 class DomainError(HubbubError):
-    """A domain that cannot be built, or a value that is not in it."""
+    """A domain that cannot be built, or a value that is not in it.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> try:
+    ...     hb.Integers(9, 0)
+    ... except hb.DomainError as error:
+    ...     print(error.what)
+    low must be below high
+    """
 
 
 class MechanismError(HubbubError):
-    """Invalid parameters of a mechanism, or a request that it cannot meet."""
+    """Invalid parameters of a mechanism, or a request that it cannot meet.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> try:
+    ...     hb.Rappor(hb.Integers(0, 9), epsilon=-1)
+    ... except hb.MechanismError as error:
+    ...     print(error.what)
+    epsilon must be positive
+    """
 
 
 class OutputError(HubbubError):
-    """An output that its mechanism can never send."""
+    """An output that its mechanism can never send.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> try:
+    ...     hb.Reports.from_outputs(coin, ["maybe"])
+    ... except hb.OutputError as error:
+    ...     print(error.what)
+    an output is not a value of the domain
+    """
 
 
 class ReportsError(HubbubError):
-    """Reports that cannot be built or merged."""
+    """Reports that cannot be built or merged.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> try:
+    ...     hb.Reports.from_counts(coin, [0, 0])
+    ... except hb.ReportsError as error:
+    ...     print(error.what)
+    there are no reports
+    """
 
 
 class ImpossibleReportError(ReportsError):
-    """Well-formed outputs that no value of the domain can produce."""
+    """Well-formed outputs that no value of the domain can produce.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> half = hb.Cloaking(hb.Integers(0, 3), ["low", "low", "high", "high"])
+    >>> try:
+    ...     hb.Reports.from_users([[(half, "low"), (half, "high")]])
+    ... except hb.ImpossibleReportError as error:
+    ...     print(error.what)
+    no value can have produced a report
+    """
 
 
 class EstimateError(HubbubError):
-    """A method that these reports do not allow."""
+    """A method that these reports do not allow.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> rows = [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
+    >>> tall = hb.Matrix(hb.Integers(1, 3), [1, 2], rows)
+    >>> reports = hb.Reports.from_counts(tall, [30, 40])
+    >>> try:
+    ...     hb.estimate(reports, method="inv-n")
+    ... except hb.EstimateError as error:
+    ...     print(error.what)
+    only a square matrix can be inverted
+    """
 
 
 class SettingError(HubbubError):
-    """A keyword or option that does not apply, or has a wrong value."""
+    """A keyword or option that does not apply, or has a wrong value.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> try:
+    ...     hb.audit(coin, draws=10)
+    ... except hb.SettingError as error:
+    ...     print(error.what)
+    draws must be a whole number, 100 or more
+    """
 
 
 class RegionsError(HubbubError):
-    """Polygons that cannot be read, or do not fit the grid."""
+    """Polygons that cannot be read, or do not fit the grid.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> try:
+    ...     hb.regions(hb.Integers(0, 9), "districts.geojson")
+    ... except hb.RegionsError as error:
+    ...     print(error.what)
+    regions need a grid
+    """
 
 
 class DistanceError(HubbubError):
-    """Vectors that are not distributions, or a distance too large to compute."""
+    """Vectors that are not distributions, or a distance too large to compute.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> try:
+    ...     hb.total_variation([0.5, 0.5], [0.5, 0.4])
+    ... except hb.DistanceError as error:
+    ...     print(error.what)
+    not a distribution
+    """
 
 
 class StudyError(HubbubError):
-    """A study file with a mistake."""
+    """A study file with a mistake.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> try:
+    ...     hb.Study(coin.domain, {})
+    ... except hb.StudyError as error:
+    ...     print(error.what)
+    the study names no mechanism
+    """
 
 
 class IntakeError(HubbubError):
-    """A file that cannot be read or written; the message ends its first line with the code of the cause."""
+    """A file that cannot be read or written; the message ends its first line with the code of the cause.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> try:
+    ...     hb.read_reports("nowhere.csv", hb.Study(coin.domain, {"coin": coin}))
+    ... except hb.IntakeError as error:
+    ...     print(error.what)
+    there is no such file of reports
+    """
 
     def __str__(self) -> str:
         first, *rest = super().__str__().split("\n")
@@ -113,11 +256,36 @@ class IntakeError(HubbubError):
 
 
 class ClusterError(HubbubError):
-    """A cluster that cannot be reached, or does not do what was asked."""
+    """A cluster that cannot be reached, or does not do what was asked.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> try:
+    ...     hb.ClusterReports("tcp://127.0.0.1:8786", [])
+    ... except hb.ClusterError as error:
+    ...     print(error.what)
+    not a client of a cluster
+    """
 
 
 class HubbubWarning(UserWarning):
-    """Something that was not used, or could not be checked."""
+    """Something that was not used, or could not be checked: the call succeeded all the same.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import pandas as pd
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> study = hb.Study(coin.domain, {"coin": coin})
+    >>> table = pd.DataFrame({"output": ["yes", "no"], "age": [31, 47]})
+    >>> with warnings.catch_warnings(record=True) as notes:
+    ...     warnings.simplefilter("always", hb.HubbubWarning)
+    ...     reports = hb.read_reports(table, study)
+    >>> "column age is not used" in str(notes[0].message)
+    True
+    """
 
 
 def warn_caller(notes: Iterable[str]) -> None:

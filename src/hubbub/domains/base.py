@@ -32,7 +32,36 @@ class Domain(Portable, ABC):
     """A finite set of values, each known by its label, in a fixed order.
 
     Estimates, matrices and distances are aligned with `labels`; `index` turns labels into positions. To add a domain
-    of your own, define the abstract members; override `places` where values lie on a line.
+    of your own, define the abstract members: `labels`, `unit`, `find`, `distances_between`, `diameter`, `describe` and
+    the length. Override `places` where values lie on a line.
+
+    Examples
+    --------
+    Four directions, where north is as near to west as to east:
+
+    >>> import numpy as np
+    >>> import hubbub as hb
+    >>> class Compass(hb.Domain):
+    ...     labels = np.array(["north", "east", "south", "west"])
+    ...     unit = "quarter turn"
+    ...     diameter = 2.0
+    ...
+    ...     def __len__(self):
+    ...         return 4
+    ...
+    ...     def find(self, values):
+    ...         same = np.asarray(values)[..., None] == self.labels
+    ...         return np.where(same.any(axis=-1), same.argmax(axis=-1), -1)
+    ...
+    ...     def distances_between(self, rows, columns):
+    ...         apart = np.abs(rows[:, None] - columns[None, :])
+    ...         return np.minimum(apart, 4.0 - apart)
+    ...
+    ...     def describe(self):
+    ...         return "north, east, south or west"
+    >>> mechanism = hb.Exponential(Compass(), epsilon=2.0)
+    >>> mechanism.matrix()[0].round(2)
+    array([0.53, 0.2 , 0.07, 0.2 ])
     """
 
     @property
@@ -65,7 +94,18 @@ class Domain(Portable, ABC):
 
     @abstractmethod
     def distances_between(self, rows: Positions, columns: Positions) -> Floats:
-        """Return the distances of the values at positions `rows` to those at positions `columns`."""
+        """Return the distances of some values to some others.
+
+        Parameters
+        ----------
+        rows, columns
+            Positions of values.
+
+        Returns
+        -------
+        numpy.ndarray
+            A row for each position in `rows`, a column for each in `columns`.
+        """
 
     @property
     @abstractmethod
@@ -79,11 +119,33 @@ class Domain(Portable, ABC):
     # -- labels and positions ------------------------------------------------------------------------
 
     def title(self, position: int) -> str:
-        """Return the value at `position` as tables and charts show it."""
+        """Return a value as tables and charts show it.
+
+        Parameters
+        ----------
+        position
+            The position of the value.
+
+        Returns
+        -------
+        str
+            A few words.
+        """
         return str(self.labels[position])
 
     def area_title(self, positions: Positions) -> str:
-        """Return several cells of a map in a few words: how many they are, and where."""
+        """Return several values in a few words: how many they are, and on a map where.
+
+        Parameters
+        ----------
+        positions
+            The positions of the values.
+
+        Returns
+        -------
+        str
+            A few words.
+        """
         return plural(positions.size, "value")
 
     def index(self, values: object) -> Positions:
@@ -122,7 +184,18 @@ class Domain(Portable, ABC):
     # -- distances -----------------------------------------------------------------------------------
 
     def distances(self) -> Floats:
-        """Return the matrix of distances between all values, for at most 20,000 of them."""
+        """Return the matrix of distances between all values.
+
+        Returns
+        -------
+        numpy.ndarray
+            Values by values, in `unit`.
+
+        Raises
+        ------
+        DomainError
+            If there are more than 20,000 values.
+        """
         if len(self) > MAX_DISTANCE_MATRIX_VALUES:
             raise DomainError(
                 "the matrix of distances is too large",
@@ -135,7 +208,18 @@ class Domain(Portable, ABC):
         return self.distances_between(everything, everything)
 
     def squared_distance(self, first: int, second: int) -> Fraction:
-        """Return the square of the distance between two positions, exactly."""
+        """Return the square of the distance between two values, exactly.
+
+        Parameters
+        ----------
+        first, second
+            The positions of the values.
+
+        Returns
+        -------
+        fractions.Fraction
+            The square, as a fraction.
+        """
         return Fraction(float(self.distances_between(np.array([first]), np.array([second]))[0, 0])) ** 2
 
     @property
@@ -213,7 +297,18 @@ class Domain(Portable, ABC):
     # -- study files ---------------------------------------------------------------------------------
 
     def fields(self) -> dict[str, Any]:
-        """Return what a study file says of the domain, besides its kind, as plain JSON values."""
+        """Return what a study file says of the domain, besides its kind, as plain JSON values.
+
+        Returns
+        -------
+        dict
+            The constructor's keywords and their values.
+
+        Raises
+        ------
+        DomainError
+            If the domain has no form in a study file, as one of your own.
+        """
         raise DomainError(
             "a study file cannot describe this domain",
             where=f"{type(self).__name__}.fields()",
@@ -224,7 +319,18 @@ class Domain(Portable, ABC):
 
     @classmethod
     def constructor(cls, fields: Mapping[str, Any]) -> Callable[..., Self]:  # noqa: ARG003
-        """Return the function that builds a domain from the fields of a study file."""
+        """Return the function that builds a domain from the fields of a study file.
+
+        Parameters
+        ----------
+        fields
+            What the study file says of the domain.
+
+        Returns
+        -------
+        callable
+            The class, or one of its class methods.
+        """
         return cls
 
 

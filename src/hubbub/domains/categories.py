@@ -28,9 +28,15 @@ class Categories(Domain):
         At least two texts or whole numbers that differ when written down (1 and "1" do not). Their order is that of
         estimates and hashes, so that every program of a study needs the same one.
 
+    Raises
+    ------
+    DomainError
+        If there are fewer than two labels, two read alike, or one is empty or neither a text nor a whole number.
+
     Examples
     --------
-    >>> colours = Categories(["red", "green", "blue"])
+    >>> import hubbub as hb
+    >>> colours = hb.Categories(["red", "green", "blue"])
     >>> colours.index(["blue", "red"])
     array([2, 0])
     """

@@ -43,9 +43,15 @@ class Grid(Domain):
     box
         The place on the map; `Grid.over` sets it.
 
+    Raises
+    ------
+    DomainError
+        If the grid has fewer than two cells, a side is not positive, or a kept cell is not on the grid.
+
     Examples
     --------
-    >>> grid = Grid(24, 16, cell=0.5)
+    >>> import hubbub as hb
+    >>> grid = hb.Grid(24, 16, cell=0.5)
     >>> grid.cell(column=1, row=2)
     49
     >>> grid.distances()[0, grid.cell(3, 4)]
@@ -110,9 +116,21 @@ class Grid(Domain):
         cells
             The numbers of the cells to keep; None for all.
 
+        Returns
+        -------
+        Grid
+            A grid that knows its place on the map.
+
+        Raises
+        ------
+        DomainError
+            If the box is not one on the map, or the grid cannot be built.
+
         Examples
         --------
-        >>> city = Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16)
+        >>> import hubbub as hb
+        >>> box = {"south": 37.7228, "west": -122.5153, "north": 37.7946, "east": -122.3789}
+        >>> city = hb.Grid.over(**box, columns=24, rows=16)
         >>> city.locate(37.75, -122.45)
         np.int64(155)
         """
@@ -192,8 +210,10 @@ class Grid(Domain):
 
         Examples
         --------
-        >>> city = Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16)
-        >>> city.title(155), Grid(24, 16).title(155)
+        >>> import hubbub as hb
+        >>> box = {"south": 37.7228, "west": -122.5153, "north": 37.7946, "east": -122.3789}
+        >>> city = hb.Grid.over(**box, columns=24, rows=16)
+        >>> city.title(155), hb.Grid(24, 16).title(155)
         ('37.752° N, 122.450° W', '155: column 11, row 6')
         """
         column, row = self.steps[position].tolist()
@@ -214,6 +234,16 @@ class Grid(Domain):
 
     def cell(self, column: int, row: int) -> int:
         """Return the number of the cell `column` steps east and `row` steps north of cell 0.
+
+        Parameters
+        ----------
+        column, row
+            Whole numbers, counted from 0 in the south-west.
+
+        Returns
+        -------
+        int
+            The cell's number.
 
         Raises
         ------
@@ -258,7 +288,9 @@ class Grid(Domain):
 
         Examples
         --------
-        >>> city = Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16)
+        >>> import hubbub as hb
+        >>> box = {"south": 37.7228, "west": -122.5153, "north": 37.7946, "east": -122.3789}
+        >>> city = hb.Grid.over(**box, columns=24, rows=16)
         >>> city.locate([37.75, 38.0], [-122.45, -122.45], outside="nearest")
         array([155, 371])
         """

@@ -61,9 +61,15 @@ class Integers(LineDomain):
     low, high
         The first and the last whole number, at most 2^53 from 0.
 
+    Raises
+    ------
+    DomainError
+        If a limit is not a whole number or further than 2^53 from 0, or `low` is not below `high`.
+
     Examples
     --------
-    >>> ages = Integers(18, 99)
+    >>> import hubbub as hb
+    >>> ages = hb.Integers(18, 99)
     >>> len(ages), ages.index([18, 20])
     (82, array([0, 2]))
     """
@@ -125,9 +131,15 @@ class Bins(LineDomain):
     edges
         At least three increasing numbers: bin i reaches from ``edges[i]`` to ``edges[i + 1]``.
 
+    Raises
+    ------
+    DomainError
+        If there are fewer than three edges, or they are not finite and increasing.
+
     Examples
     --------
-    >>> hours = Bins([0, 6, 12, 18, 24])
+    >>> import hubbub as hb
+    >>> hours = hb.Bins([0, 6, 12, 18, 24])
     >>> hours.locate([5.9, 6.0, 24.0])
     array([0, 1, 3])
     """

@@ -46,6 +46,32 @@ class Mechanism(Portable, ABC):
         Whether epsilon is per unit of distance.
     full_support
         Whether every value can give every output.
+
+    Examples
+    --------
+    People say their own number or the one after it, by a coin:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import hubbub as hb
+    >>> @dataclass(frozen=True)
+    ... class OrTheNext(hb.Mechanism):
+    ...     domain: hb.Integers
+    ...     epsilon: float = float("inf")
+    ...
+    ...     @property
+    ...     def outputs(self):
+    ...         return np.arange(self.domain.low, self.domain.high + 2)
+    ...
+    ...     def matrix(self):
+    ...         steps = self.outputs - self.domain.labels[:, None]
+    ...         return np.where((steps == 0) | (steps == 1), 0.5, 0.0)
+    >>> coin = OrTheNext(hb.Integers(1, 3))
+    >>> coin.privatize([1, 2, 3], rng=1)
+    array([2, 3, 3])
+    >>> reports = hb.Reports.from_counts(coin, {1: 40, 2: 60, 3: 40, 4: 20})
+    >>> hb.estimate(reports, method="mle").probabilities.round(3)
+    array([0.5 , 0.25, 0.25])
     """
 
     domain: Domain
@@ -60,7 +86,18 @@ class Mechanism(Portable, ABC):
 
     @abstractmethod
     def matrix(self) -> Floats:
-        """P(output | value), values by outputs; every row sums to 1."""
+        """Return P(output | value), values by outputs; every row sums to 1.
+
+        Returns
+        -------
+        numpy.ndarray
+            A row for each value of the domain, a column for each of `outputs`.
+
+        Raises
+        ------
+        MechanismError
+            If the outputs are too many to be listed.
+        """
 
     @cached_property
     def output_space(self) -> OutputSpace:
@@ -85,6 +122,16 @@ class Mechanism(Portable, ABC):
 
         Only for mechanisms that send places. Noise that carries an output beyond the grid is the planar mechanisms'
         business: any other answers with a cell of the grid, or it was not the one that answered.
+
+        Parameters
+        ----------
+        columns, rows
+            Where the cells lie; negative, or beyond the last, outside the grid.
+
+        Returns
+        -------
+        numpy.ndarray
+            Encoded outputs, or -1.
         """
         grid = self.domain.grid
         assert grid is not None  # noqa: S101  # see `sends_places`
@@ -106,11 +153,31 @@ class Mechanism(Portable, ABC):
         -------
         numpy.ndarray
             One output for each user.
+
+        Raises
+        ------
+        DomainError
+            If a value is not in the domain.
+        MechanismError
+            If `rng` is not a source of randomness, or the exact probabilities would be too large a table.
         """
         return self.output_space.decode(self.report(self._positions(values, "privatize"), source_of(rng)))
 
     def report(self, positions: Positions, source: RandomSource) -> Codes:
-        """Return one encoded output for each position: by the exact law, or by floats to simulate."""
+        """Return one encoded output for each value: by the exact law, or by floats to simulate.
+
+        Parameters
+        ----------
+        positions
+            The positions of the values, one for each user.
+        source
+            Where randomness comes from.
+
+        Returns
+        -------
+        numpy.ndarray
+            Encoded outputs.
+        """
         return self.law.draw(positions, source) if source.secure else self.draw(positions, source)
 
     @cached_property
@@ -126,6 +193,11 @@ class Mechanism(Portable, ABC):
         outputs
             Outputs of this mechanism, as `privatize` returns them.
 
+        Returns
+        -------
+        Channel
+            P(output | value) for these outputs. ``channel.log_dense()`` is the matrix of its logarithms.
+
         Raises
         ------
         OutputError
@@ -134,7 +206,20 @@ class Mechanism(Portable, ABC):
         return self.encoded_channel(self.output_space.encode(outputs))
 
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
-        """Return the channel of encoded outputs, over the values at positions `among` (None: all)."""
+        """Return the likelihood of encoded outputs as an operator.
+
+        Parameters
+        ----------
+        codes
+            Encoded outputs, as `output_space` makes them.
+        among
+            The positions of the values to keep; None for all.
+
+        Returns
+        -------
+        Channel
+            P(output | value), values by outputs.
+        """
         values = len(self.domain) if among is None else among.size
         # Where log_columns is overridden, the matrix may be too large to build.
         builds_matrix = type(self).log_columns is Mechanism.log_columns
@@ -146,21 +231,60 @@ class Mechanism(Portable, ABC):
         return DenseChannel.from_logs(values, len(codes), lambda part: self.log_columns(codes[part], among))
 
     def is_large(self, codes: Codes, among: Positions | None) -> bool:
-        """Whether the likelihood of these outputs has so many entries that structure pays."""
+        """Whether the likelihood of these outputs has so many entries that structure pays.
+
+        Parameters
+        ----------
+        codes
+            Encoded outputs.
+        among
+            The positions of the values to keep; None for all.
+
+        Returns
+        -------
+        bool
+            False where a matrix is as quick.
+        """
         return not prefers_matrix((len(self.domain) if among is None else among.size) * len(codes))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
-        """Return log P(output | value) for encoded outputs, values by outputs."""
+        """Return log P(output | value) for encoded outputs.
+
+        Parameters
+        ----------
+        codes
+            Encoded outputs.
+        among
+            The positions of the values to keep; None for all.
+
+        Returns
+        -------
+        numpy.ndarray
+            Values by outputs.
+        """
         matrix = self.checked_matrix()
         with np.errstate(divide="ignore"):
             return np.log(matrix[:, codes] if among is None else matrix[np.ix_(among, codes)])
 
     def joint_log_columns(self, codes: Codes, repeats: sparse.csr_array, among: Positions | None = None) -> Floats:
-        """Return log P(all outputs of a user | value), values by patterns.
+        """Return log P(all outputs of a user | value).
 
-        Row i of `repeats` (patterns by outputs) says how often each of the encoded outputs occurs in pattern i. Outputs
-        are independent given the value. A mechanism whose outputs are not overrides this, which makes it one that
-        `remembers`.
+        Outputs are independent given the value. A mechanism whose outputs are not overrides this, which makes it one
+        that `remembers`.
+
+        Parameters
+        ----------
+        codes
+            Encoded outputs.
+        repeats
+            Patterns by outputs: how often each of the encoded outputs occurs in a pattern.
+        among
+            The positions of the values to keep; None for all.
+
+        Returns
+        -------
+        numpy.ndarray
+            Values by patterns.
         """
         return np.asarray(repeats @ self.log_columns(codes, among).T).T
 
@@ -170,17 +294,52 @@ class Mechanism(Portable, ABC):
         return type(self).joint_log_columns is not Mechanism.joint_log_columns
 
     def spent(self, reports: int) -> float:
-        """Return the epsilon that a user spends with `reports` outputs of this mechanism: epsilons add up."""
+        """Return the epsilon that a user spends with several outputs of this mechanism: epsilons add up.
+
+        Parameters
+        ----------
+        reports
+            The number of outputs about one value.
+
+        Returns
+        -------
+        float
+            Plain epsilon, or epsilon per unit of distance if `metric`.
+        """
         return reports * self.epsilon
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
-        """Return one encoded output for each position, drawn by floats: for simulations."""
+        """Return one encoded output for each value, drawn by floats: for simulations.
+
+        Parameters
+        ----------
+        positions
+            The positions of the values, one for each user.
+        source
+            Where randomness comes from.
+
+        Returns
+        -------
+        numpy.ndarray
+            Encoded outputs.
+        """
         rows, row_of = np.unique(positions, return_inverse=True)  # only the rows that are needed
         probabilities = np.exp(self.log_columns(np.arange(len(self._listed())), rows))
         return choose_rows(probabilities, row_of.ravel(), source)
 
     def checked_matrix(self) -> Floats:
-        """Return `matrix()`, or say where it is not a stochastic matrix over the domain and the outputs."""
+        """Return what `matrix` does, or say where that is not a stochastic matrix over the domain and the outputs.
+
+        Returns
+        -------
+        numpy.ndarray
+            Values by outputs.
+
+        Raises
+        ------
+        MechanismError
+            If the shape does not fit, or a row is not a distribution.
+        """
         matrix = np.asarray(self.matrix(), dtype=np.float64)
         shape = (len(self.domain), len(self._listed()))
         name = type(self).__name__
@@ -231,7 +390,18 @@ class InDomainMechanism(Mechanism):
         return ValueOutputs(self.domain, type(self).__name__)
 
     def matrix(self) -> Floats:
-        """P(z | x)."""
+        """Return P(z | x).
+
+        Returns
+        -------
+        numpy.ndarray
+            A row for each value of the domain, a column for each output.
+
+        Raises
+        ------
+        ReportsError
+            If the matrix does not fit in memory.
+        """
         check_entries(len(self.domain), len(self.domain))
         return np.exp(self.log_columns(np.arange(len(self.domain))))
 

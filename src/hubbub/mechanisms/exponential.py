@@ -48,10 +48,15 @@ class Exponential(InDomainMechanism):
     epsilon
         Epsilon per unit of distance, positive: smaller is more private.
 
+    Raises
+    ------
+    MechanismError
+        If the first argument is not a domain, or epsilon is not between 1e-12 and 500.
+
     Examples
     --------
-    >>> from hubbub.domains import Grid
-    >>> Exponential(Grid(3, 2, cell=1.0), epsilon=2.0).matrix()[0].round(3)
+    >>> import hubbub as hb
+    >>> hb.Exponential(hb.Grid(3, 2, cell=1.0), epsilon=2.0).matrix()[0].round(3)
     array([0.45 , 0.166, 0.061, 0.166, 0.109, 0.048])
     """
 

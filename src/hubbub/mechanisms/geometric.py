@@ -32,7 +32,7 @@ class Geometric(Mechanism):
 
         P(z | y) = c exp(-epsilon |z - y|),   c = (1 - exp(-epsilon)) / (1 + exp(-epsilon))
 
-    Guarantee: epsilon times |y - y'| for any two values (epsilon-differential privacy on the line's metric).
+    Guarantee: epsilon times ``|y - y'|`` for any two values (epsilon-differential privacy on the line's metric).
 
     `outputs` and `matrix` list the integers near the domain, all but 1e-14 of the probability on each side;
     `channel` and reports take any integer.
@@ -44,9 +44,16 @@ class Geometric(Mechanism):
     epsilon
         Epsilon per unit of distance, positive: smaller is more private.
 
+    Raises
+    ------
+    MechanismError
+        If the domain is not `Integers`, or epsilon is not between 1e-12 and 500.
+
     Examples
     --------
-    >>> Geometric(Integers(0, 9), epsilon=1.0).privatize([3, 4, 5], rng=1)
+    >>> import hubbub as hb
+    >>> noisy = hb.Geometric(hb.Integers(0, 9), epsilon=1.0)
+    >>> noisy.privatize([3, 4, 5], rng=1)
     array([1, 7, 5])
     """
 
@@ -78,7 +85,18 @@ class Geometric(Mechanism):
         return math.ceil(NEGLIGIBLE_TAIL_NATS / self.epsilon)
 
     def matrix(self) -> Floats:
-        """P(z | y) for the integers in `outputs`."""
+        """Return P(z | y) for the integers in `outputs`.
+
+        Returns
+        -------
+        numpy.ndarray
+            A row for each value of the domain, a column for each output.
+
+        Raises
+        ------
+        MechanismError
+            If these integers are more than 1,000,000.
+        """
         outputs = self.outputs
         if outputs is None:
             raise matrix_too_wide("Geometric", f"{2 * self._reach + len(self.domain):,}")
@@ -120,7 +138,7 @@ class TruncatedGeometric(InDomainMechanism):
         P(z | y) = c_z exp(-epsilon |z - y|),   c_z = 1 / (1 + exp(-epsilon))                          at r1, r2
                                                       (1 - exp(-epsilon)) / (1 + exp(-epsilon))        between
 
-    Clamping is post-processing. Guarantee: epsilon times |y - y'| for any two values.
+    Clamping is post-processing. Guarantee: epsilon times ``|y - y'|`` for any two values.
 
     Parameters
     ----------
@@ -129,9 +147,16 @@ class TruncatedGeometric(InDomainMechanism):
     epsilon
         Epsilon per unit of distance, positive: smaller is more private.
 
+    Raises
+    ------
+    MechanismError
+        If the domain is not `Integers`, or epsilon is not between 1e-12 and 500.
+
     Examples
     --------
-    >>> TruncatedGeometric(Integers(0, 2), epsilon=math.log(2)).matrix()
+    >>> import math
+    >>> import hubbub as hb
+    >>> hb.TruncatedGeometric(hb.Integers(0, 2), epsilon=math.log(2)).matrix()
     array([[0.66666667, 0.16666667, 0.16666667],
            [0.33333333, 0.33333333, 0.33333333],
            [0.16666667, 0.16666667, 0.66666667]])

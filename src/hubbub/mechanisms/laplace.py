@@ -25,9 +25,9 @@ from hubbub.sampling import Law, LineNoiseLaw, RandomSource, TableLaw
 class Laplace(InDomainMechanism):
     """Continuous Laplace noise added to a value's place, then remapped to the nearest value.
 
-    With density (epsilon / 2) exp(-epsilon |t|) of the noise t, P(z | x) is its integral over the points
-    nearer to z than to any other value (for Bins: to the bin's centre); the first and the last value
-    also collect everything beyond them. Remapping is post-processing.
+    The noise t has density ``(epsilon / 2) exp(-epsilon |t|)``. P(z | x) is its integral over the points nearer to z
+    than to any other value (for `Bins`: to the bin's centre); the first and the last value also collect everything
+    beyond them. Remapping is post-processing.
 
     Guarantee: epsilon times the distance, for any two values.
 
@@ -38,11 +38,18 @@ class Laplace(InDomainMechanism):
     epsilon
         Epsilon per unit of distance, positive: smaller is more private.
 
+    Raises
+    ------
+    MechanismError
+        If the domain is not `Integers` or `Bins`, or epsilon is not between 1e-12 and 500.
+
     Examples
     --------
-    >>> from hubbub.domains import Integers
-    >>> Laplace(Integers(0, 3), epsilon=1.0).matrix().sum(axis=1)
-    array([1., 1., 1., 1.])
+    >>> import hubbub as hb
+    >>> hb.Laplace(hb.Bins([0, 10, 20, 40]), epsilon=0.1).matrix().round(3)
+    array([[0.697, 0.216, 0.087],
+           [0.303, 0.461, 0.236],
+           [0.068, 0.169, 0.764]])
     """
 
     domain: LineDomain

@@ -84,10 +84,18 @@ class LocalHashing(SetValuedOracle):
     buckets
         The number of buckets, from 2; None for round(e^epsilon) + 1.
 
+    Raises
+    ------
+    MechanismError
+        If the first argument is not a domain, epsilon is not between 1e-12 and 500, or `buckets` is not from 2 to 2^31.
+
     Examples
     --------
-    >>> from hubbub.domains import Integers
-    >>> LocalHashing(Integers(0, 99), epsilon=1.0).privatize([7], rng=0)
+    >>> import hubbub as hb
+    >>> hashed = hb.LocalHashing(hb.Integers(0, 99), epsilon=1.0)
+    >>> hashed.buckets
+    4
+    >>> hashed.privatize([7], rng=0)
     array([(11749869230777074271, 0)], dtype=[('seed', '<u8'), ('bucket', '<u4')])
     """
 
@@ -131,7 +139,18 @@ class LocalHashing(SetValuedOracle):
         return HashedOutputs(self._g, "LocalHashing")
 
     def matrix(self, seed: int = 0) -> Floats:
-        """P(bucket | value) for one seed: a column for each bucket."""
+        """Return P(bucket | value) for one seed.
+
+        Parameters
+        ----------
+        seed
+            The seed of the hash, below 2^64.
+
+        Returns
+        -------
+        numpy.ndarray
+            A row for each value, a column for each bucket.
+        """
         own = hash_v1(np.array([seed], dtype=np.uint64), np.arange(len(self.domain)), self._g)
         other = self._keep * math.exp(-self.epsilon)
         return np.where(own[:, None] == np.arange(self._g, dtype=np.uint64)[None, :], self._keep, other)

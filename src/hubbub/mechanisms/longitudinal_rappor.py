@@ -64,12 +64,18 @@ class LongitudinalRappor(UnaryEncoding):
     first
         Plain epsilon of a single report, less than `epsilon`.
 
+    Raises
+    ------
+    MechanismError
+        If the first argument is not a domain, epsilon is not between 1e-12 and 500, or `first` is not below it.
+
     Examples
     --------
-    >>> from hubbub.domains import Integers
-    >>> daily = LongitudinalRappor(Integers(0, 9), epsilon=2.0, first=0.5)
+    >>> import hubbub as hb
+    >>> daily = hb.LongitudinalRappor(hb.Integers(0, 9), epsilon=2.0, first=0.5)
     >>> kept = daily.permanent([3, 3, 7], rng=0)
-    >>> monday, tuesday = daily.instantaneous(kept, rng=1), daily.instantaneous(kept, rng=2)
+    >>> monday = daily.instantaneous(kept, rng=1)
+    >>> tuesday = daily.instantaneous(kept, rng=2)
     >>> [daily.spent(reports) for reports in (1, 2, 100)]
     [0.5, 1.0, 2.0]
     """
@@ -148,7 +154,18 @@ class LongitudinalRappor(UnaryEncoding):
         return logs
 
     def spent(self, reports: int) -> float:
-        """Return min(reports * first, epsilon): about one value, all reports together never spend more."""
+        """Return min(reports * first, epsilon): about one value, all reports together never spend more.
+
+        Parameters
+        ----------
+        reports
+            The number of reports about one value.
+
+        Returns
+        -------
+        float
+            Plain epsilon.
+        """
         return min(reports * self.first, self.epsilon)
 
     # -- drawing -------------------------------------------------------------------------------------
@@ -164,6 +181,18 @@ class LongitudinalRappor(UnaryEncoding):
             Labels of the domain, one for each user.
         rng
             None for real reports; a NumPy generator or a seed to simulate.
+
+        Returns
+        -------
+        numpy.ndarray
+            One packed row of bits for each user.
+
+        Raises
+        ------
+        DomainError
+            If a value is not in the domain.
+        MechanismError
+            If `rng` is not a source of randomness.
         """
         positions, words = self._positions(values, "permanent"), source_of(rng)
         return self.law.permanent.draw(positions, words) if words.secure else self.draw_permanent(positions, words)
@@ -177,6 +206,18 @@ class LongitudinalRappor(UnaryEncoding):
             Permanent responses, as `permanent` returns them.
         rng
             None for real reports; a NumPy generator or a seed to simulate.
+
+        Returns
+        -------
+        numpy.ndarray
+            One packed row of bits for each user.
+
+        Raises
+        ------
+        OutputError
+            If a row is not a permanent response of this mechanism.
+        MechanismError
+            If `rng` is not a source of randomness.
         """
         codes, words = self.output_space.encode(rows), source_of(rng)
         sent = self.law.report(codes, words) if words.secure else self.draw_instantaneous(codes, words)

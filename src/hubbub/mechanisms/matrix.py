@@ -37,10 +37,16 @@ class Cloaking(Mechanism):
         The region of each value, as a mapping from values to regions or as a list in the order of the domain's labels.
         Regions are texts or whole numbers.
 
+    Raises
+    ------
+    MechanismError
+        If a value has no region, or a label is not a text or whole number.
+
     Examples
     --------
-    >>> from hubbub.domains import Integers
-    >>> Cloaking(Integers(0, 3), ["low", "low", "high", "high"]).privatize([0, 3])
+    >>> import hubbub as hb
+    >>> half = hb.Cloaking(hb.Integers(0, 3), ["low", "low", "high", "high"])
+    >>> half.privatize([0, 3])
     array(['low', 'high'], dtype=object)
     """
 
@@ -88,7 +94,7 @@ class Cloaking(Mechanism):
         return np.array([lookup[region] for region in self.regions])
 
     def matrix(self) -> Floats:
-        """1 for the region of each value."""
+        """Return a table with a 1 for the region of each value."""
         table: Floats = (self._places[:, None] == np.arange(len(self.outputs))).astype(np.float64)
         return table
 
@@ -157,11 +163,18 @@ class Matrix(Mechanism):
     probabilities
         P(output | value), a row for each value and a column for each output.
 
+    Raises
+    ------
+    MechanismError
+        If the shape does not fit, a row is not a distribution, or two outputs read alike.
+
     Examples
     --------
-    >>> from hubbub.domains import Integers
-    >>> Matrix(Integers(1, 3), [1, 2], [[2/3, 1/3], [1/2, 1/2], [1/3, 2/3]]).epsilon
-    0.69314718055994...
+    >>> import hubbub as hb
+    >>> rows = [[2/3, 1/3], [1/2, 1/2], [1/3, 2/3]]
+    >>> table = hb.Matrix(hb.Integers(1, 3), ["low", "high"], rows)
+    >>> round(table.epsilon, 6), table.privatize([1, 3], rng=5).tolist()
+    (0.693147, ['high', 'high'])
     """
 
     domain: Domain

@@ -49,9 +49,16 @@ class PlanarGeometric(PlanarMechanism):
     truncated
         Whether draws are remapped to the nearest cell of the grid.
 
+    Raises
+    ------
+    MechanismError
+        If the domain is not a `Grid`, epsilon is not between 1e-12 and 500, or the noise reaches too far for a grid
+        with missing cells.
+
     Examples
     --------
-    >>> PlanarGeometric(Grid(2, 2, cell=1.0), epsilon=1.0).matrix()[0].round(4)
+    >>> import hubbub as hb
+    >>> hb.PlanarGeometric(hb.Grid(2, 2, cell=1.0), epsilon=1.0).matrix()[0].round(4)
     array([0.4547, 0.2116, 0.2116, 0.1221])
     """
 
@@ -98,7 +105,20 @@ class PlanarGeometric(PlanarMechanism):
         return super().output_space if self.truncated else PairOutputs("PlanarGeometric")
 
     def matrix(self) -> Floats:
-        """P(z | x) for `outputs`."""
+        """Return P(z | x) for `outputs`.
+
+        Returns
+        -------
+        numpy.ndarray
+            A row for each value of the domain, a column for each output.
+
+        Raises
+        ------
+        MechanismError
+            If draws are not remapped, and reach too many cells.
+        ReportsError
+            If the matrix does not fit in memory.
+        """
         if self.truncated:
             return super().matrix()
         outputs = self.outputs
@@ -244,9 +264,16 @@ class PlanarLaplace(PlanarMechanism):
     epsilon
         Epsilon per unit of the grid, positive: smaller is more private.
 
+    Raises
+    ------
+    MechanismError
+        If the domain is not a `Grid`, epsilon is not between 1e-12 and 500, or the noise reaches too far for a grid
+        with missing cells.
+
     Examples
     --------
-    >>> PlanarLaplace(Grid(2, 2, cell=1.0), epsilon=1.0).matrix()[0].round(4)
+    >>> import hubbub as hb
+    >>> hb.PlanarLaplace(hb.Grid(2, 2, cell=1.0), epsilon=1.0).matrix()[0].round(4)
     array([0.4254, 0.2226, 0.2226, 0.1294])
     """
 

@@ -52,14 +52,21 @@ class RandomizedResponse(FrequencyOracle):
         Instead of epsilon: the probability that the true value is sent, above 1/k and below 1. Real reports have
         exactly the p that is written: 0.7 is 7/10, and Fraction(2, 3) or "2/3" is two thirds.
 
+    Raises
+    ------
+    MechanismError
+        If epsilon is not between 1e-12 and 500, or p not between 1/k and 1; also if both or neither are given.
+
     Examples
     --------
-    >>> from hubbub.domains import Categories
-    >>> RandomizedResponse(Categories(["yes", "no", "unsure"]), epsilon=math.log(2)).matrix()
+    >>> import math
+    >>> import hubbub as hb
+    >>> answers = hb.Categories(["yes", "no", "unsure"])
+    >>> hb.RandomizedResponse(answers, epsilon=math.log(2)).matrix()
     array([[0.5 , 0.25, 0.25],
            [0.25, 0.5 , 0.25],
            [0.25, 0.25, 0.5 ]])
-    >>> RandomizedResponse(Categories(["yes", "no"]), p=0.75).epsilon
+    >>> hb.RandomizedResponse(hb.Categories(["yes", "no"]), p=0.75).epsilon
     1.0986122886681098
     """
 
@@ -118,7 +125,18 @@ class RandomizedResponse(FrequencyOracle):
         return ValueOutputs(self.domain, "RandomizedResponse")
 
     def matrix(self) -> Floats:
-        """Diagonal plus constant."""
+        """Return P(z | x): one probability on the diagonal, one elsewhere.
+
+        Returns
+        -------
+        numpy.ndarray
+            A row for each value of the domain, a column for each output.
+
+        Raises
+        ------
+        ReportsError
+            If the matrix does not fit in memory.
+        """
         check_entries(len(self.domain), len(self.domain))
         matrix = np.full((len(self.domain), len(self.domain)), self.support.other)
         np.fill_diagonal(matrix, self.support.true)

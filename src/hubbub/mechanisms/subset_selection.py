@@ -46,10 +46,16 @@ class SubsetSelection(SetValuedOracle):
     size
         How many values a subset has; None for round(k / (e^epsilon + 1)), at least 1.
 
+    Raises
+    ------
+    MechanismError
+        If the first argument is not a domain, epsilon is not between 1e-12 and 500, or a subset would be empty or hold
+        every value.
+
     Examples
     --------
-    >>> from hubbub.domains import Integers
-    >>> SubsetSelection(Integers(0, 9), epsilon=1.0).size
+    >>> import hubbub as hb
+    >>> hb.SubsetSelection(hb.Integers(0, 9), epsilon=1.0).size
     3
     """
 
@@ -97,7 +103,18 @@ class SubsetSelection(SetValuedOracle):
         return BitRowOutputs(len(self.domain), "SubsetSelection", ones=self._d)
 
     def matrix(self) -> Floats:
-        """P(z | x) for `outputs`, where they can be listed."""
+        """Return P(z | x) for `outputs`.
+
+        Returns
+        -------
+        numpy.ndarray
+            A row for each value of the domain, a column for each output.
+
+        Raises
+        ------
+        MechanismError
+            If there are more than 100,000 subsets.
+        """
         outputs = self.outputs
         if outputs is None:
             raise matrix_too_wide("SubsetSelection", f"C({len(self.domain)}, {self._d})")

@@ -69,7 +69,7 @@ class SurveyDesign(Mechanism):
         return self.domain.labels
 
     def matrix(self) -> Floats:
-        """P(output | value)."""
+        """Return P(output | value): a row for each of the two values, a column for each answer."""
         return np.array([[float(chance), float(1 - chance)] for chance in self.chances])
 
     @cached_property
@@ -86,7 +86,7 @@ class Warner(SurveyDesign):
 
         P(yes | A) = p,   P(yes | not A) = 1 - p
 
-    Guarantee: epsilon = |log(p / (1 - p))|, plain.
+    Guarantee: epsilon = ``|log(p / (1 - p))|``, plain.
 
     Parameters
     ----------
@@ -96,9 +96,15 @@ class Warner(SurveyDesign):
         The probability of the question about A: between 0 and 1, and not 1/2. It is taken as it is written: 0.7 is
         7/10, and Fraction(1, 6) or "1/6" is a sixth.
 
+    Raises
+    ------
+    MechanismError
+        If the domain is not `Categories` of two values, or p is not between 0 and 1, or is 1/2.
+
     Examples
     --------
-    >>> Warner(Categories(["yes", "no"]), p=0.7).matrix()
+    >>> import hubbub as hb
+    >>> hb.Warner(hb.Categories(["yes", "no"]), p=0.7).matrix()
     array([[0.7, 0.3],
            [0.3, 0.7]])
     """
@@ -129,9 +135,16 @@ class ForcedResponse(SurveyDesign):
         The probabilities of having to say yes, and of having to say no, with a sum below 1. They are taken as they
         are written: "1/6" is a sixth.
 
+    Raises
+    ------
+    MechanismError
+        If the domain is not `Categories` of two values, or the probabilities do not have a sum below 1.
+
     Examples
     --------
-    >>> ForcedResponse(Categories(["yes", "no"]), p_yes="1/6", p_no="1/6").epsilon
+    >>> import hubbub as hb
+    >>> drugs = hb.Categories(["yes", "no"])
+    >>> hb.ForcedResponse(drugs, p_yes="1/6", p_no="1/6").epsilon
     1.6094379124341005
     """
 
@@ -167,9 +180,16 @@ class UnrelatedQuestion(SurveyDesign):
         The known share of people who say yes to the innocuous question, whether they are in A or not. Both are taken
         as they are written: 0.7 is 7/10.
 
+    Raises
+    ------
+    MechanismError
+        If the domain is not `Categories` of two values, p is not between 0 and 1, or the prevalence not a probability.
+
     Examples
     --------
-    >>> UnrelatedQuestion(Categories(["yes", "no"]), p=0.5, prevalence=0.2).matrix()
+    >>> import hubbub as hb
+    >>> drugs = hb.Categories(["yes", "no"])
+    >>> hb.UnrelatedQuestion(drugs, p=0.5, prevalence=0.2).matrix()
     array([[0.6, 0.4],
            [0.1, 0.9]])
     """
@@ -192,7 +212,7 @@ class CrosswiseModel(SurveyDesign):
 
         P(same | A) = p,   P(same | not A) = 1 - p
 
-    Guarantee: epsilon = |log(p / (1 - p))|, plain.
+    Guarantee: epsilon = ``|log(p / (1 - p))|``, plain.
 
     Parameters
     ----------
@@ -202,10 +222,16 @@ class CrosswiseModel(SurveyDesign):
         The prevalence of the innocuous attribute: between 0 and 1, and not 1/2. It is taken as it is written: "1/6"
         is a sixth.
 
+    Raises
+    ------
+    MechanismError
+        If the domain is not `Categories` of two values, or p is not between 0 and 1, or is 1/2.
+
     Examples
     --------
-    >>> CrosswiseModel(Categories(["yes", "no"]), p=0.25).outputs
-    array(['same', 'different'], dtype='<U9')
+    >>> import hubbub as hb
+    >>> hb.CrosswiseModel(hb.Categories(["yes", "no"]), p=0.25).outputs.tolist()
+    ['same', 'different']
     """
 
     domain: Domain

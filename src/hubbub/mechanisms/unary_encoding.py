@@ -59,7 +59,18 @@ class UnaryEncoding(SetValuedOracle):
         return BitRowOutputs(len(self.domain), type(self).__name__)
 
     def matrix(self) -> Floats:
-        """P(z | x) for `outputs`, for at most 16 values."""
+        """Return P(z | x) for `outputs`, for at most 16 values.
+
+        Returns
+        -------
+        numpy.ndarray
+            A row for each value of the domain, a column for each output.
+
+        Raises
+        ------
+        MechanismError
+            If there are more values.
+        """
         outputs = self.outputs
         if outputs is None:
             raise matrix_too_wide(type(self).__name__, f"2^{len(self.domain)}")
@@ -122,11 +133,18 @@ class Rappor(UnaryEncoding):
     epsilon
         Plain epsilon, positive: smaller is more private.
 
+    Raises
+    ------
+    MechanismError
+        If the first argument is not a domain, or epsilon is not between 1e-12 and 500.
+
     Examples
     --------
-    >>> from hubbub.domains import Integers
-    >>> Rappor(Integers(0, 9), epsilon=2.0).privatize([3, 3], rng=0).shape
-    (2, 2)
+    >>> import hubbub as hb
+    >>> bits = hb.Rappor(hb.Categories(["a", "b", "c"]), epsilon=2.0)
+    >>> sent = bits.privatize(["a", "b"], rng=3)  # packed: eight bits in a byte
+    >>> sent.shape, bits.outputs.shape, bits.matrix().shape
+    ((2, 1), (8, 1), (3, 8))
     """
 
     domain: Domain
@@ -165,10 +183,16 @@ class OptimizedUnary(UnaryEncoding):
     epsilon
         Plain epsilon, positive: smaller is more private.
 
+    Raises
+    ------
+    MechanismError
+        If the first argument is not a domain, or epsilon is not between 1e-12 and 500.
+
     Examples
     --------
-    >>> from hubbub.domains import Categories
-    >>> OptimizedUnary(Categories("abc"[i] for i in range(3)), epsilon=1.0).matrix().shape
+    >>> import hubbub as hb
+    >>> bits = hb.OptimizedUnary(hb.Categories(["a", "b", "c"]), epsilon=1.0)
+    >>> bits.matrix().shape  # all rows of three bits
     (3, 8)
     """
 

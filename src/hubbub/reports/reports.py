@@ -75,13 +75,28 @@ class Reports(Portable):
         outputs : array
             One output for each user, in the form that ``mechanism.privatize`` returns.
         weights : array, optional
-            Survey weights: how many people each user stands for (docs/how-to/weights.md).
+            Survey weights: how many people each user stands for (see the page on survey weights).
         strata, clusters : array, optional
             The stratum in which each user was sampled, and the cluster of users who were sampled together.
 
         Returns
         -------
         Reports
+            The distinct outputs, and how many users sent each.
+
+        Raises
+        ------
+        OutputError
+            If the mechanism can never send one of the outputs.
+        ReportsError
+            If there are no outputs, or weights, strata or clusters do not fit them.
+
+        Examples
+        --------
+        >>> import hubbub as hb
+        >>> ages = hb.TruncatedGeometric(hb.Integers(18, 99), epsilon=0.5)
+        >>> hb.Reports.from_outputs(ages, [31, 47, 31]).users
+        3
         """
         where = "Reports.from_outputs"
         check_mechanism(mechanism, where)
@@ -108,6 +123,21 @@ class Reports(Portable):
         Returns
         -------
         Reports
+            The outputs, and how many users sent each.
+
+        Raises
+        ------
+        OutputError
+            If the mechanism can never send one of the outputs.
+        ReportsError
+            If the counts are not whole numbers from 0, do not fit the outputs, or are all 0.
+
+        Examples
+        --------
+        >>> import hubbub as hb
+        >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+        >>> hb.Reports.from_counts(coin, {"yes": 231, "no": 369}).users
+        600
         """
         where = "Reports.from_counts"
         check_mechanism(mechanism, where)
@@ -155,6 +185,19 @@ class Reports(Portable):
         Returns
         -------
         Reports
+            Reports whose `approximate` is True.
+
+        Raises
+        ------
+        ReportsError
+            If the mechanism does not send one bit for each value, or the sums do not fit domain and users.
+
+        Examples
+        --------
+        >>> import hubbub as hb
+        >>> bits = hb.Rappor(hb.Categories(["a", "b", "c"]), epsilon=2.0)
+        >>> hb.Reports.from_bit_counts(bits, ones=[520, 310, 330], users=1000).approximate
+        True
         """
         where = "Reports.from_bit_counts"
         check_mechanism(mechanism, where)
@@ -209,6 +252,24 @@ class Reports(Portable):
         Returns
         -------
         Reports
+            The distinct patterns, and how many users sent each.
+
+        Raises
+        ------
+        OutputError
+            If a mechanism can never send one of the outputs.
+        ReportsError
+            If there are no users, one has no pairs, or their mechanisms have different domains.
+        ImpossibleReportError
+            If no value can have produced all that one user sent.
+
+        Examples
+        --------
+        >>> import hubbub as hb
+        >>> ages = hb.Integers(18, 99)
+        >>> near, far = (hb.TruncatedGeometric(ages, epsilon) for epsilon in (0.5, 0.1))
+        >>> hb.Reports.from_users([[(near, 31)], [(near, 47), (far, 52)]])
+        Reports(2 users, 2 distinct patterns, 2 mechanisms)
         """
         if isinstance(users, Mapping) or not isinstance(users, Iterable):
             raise ReportsError(
@@ -308,11 +369,25 @@ class Reports(Portable):
         Returns
         -------
         Reports
+            The same patterns over fewer values.
 
         Raises
         ------
+        DomainError
+            If a value is not in the domain.
+        ReportsError
+            If there are no values to keep.
         ImpossibleReportError
             If no kept value can have produced one of the reports.
+
+        Examples
+        --------
+        >>> import hubbub as hb
+        >>> colours = hb.Categories(["red", "green", "blue"])
+        >>> colour = hb.RandomizedResponse(colours, epsilon=1.0)
+        >>> reports = hb.Reports.from_counts(colour, [500, 300, 200])
+        >>> len(reports.restrict(["red", "green"]).domain)
+        2
         """
         positions = np.unique(np.atleast_1d(self.domain.index(as_array(values))))
         if positions.size == 0:
@@ -360,7 +435,18 @@ class Reports(Portable):
         return float(self.users) if self.survey is None else self.survey.effective_users
 
     def with_weights(self) -> Reports:
-        """Return the same reports with survey weights: 1 for each user, unless they have some already."""
+        """Return the same reports with survey weights: 1 for each user, unless they have some already.
+
+        Returns
+        -------
+        Reports
+            Reports that can be added to others with weights.
+
+        Raises
+        ------
+        ReportsError
+            If only sums of bits were kept.
+        """
         if self.survey is not None:
             return self
         if self.approximate:

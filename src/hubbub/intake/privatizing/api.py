@@ -77,7 +77,34 @@ def privatize_file(
     Returns
     -------
     Privatized
-        What was written, and how.
+        What was written, and how: `path`, `study`, `mechanism`, `rows`, `randomness` ("secure" or "seeded"),
+        `columns_left_out` and `notes`.
+
+    Raises
+    ------
+    SettingError
+        If the study names no such mechanism, or the ending of `path` is not one of these.
+    IntakeError
+        If a row cannot be privatized, a column is missing, or `path` is taken.
+    ReportsError
+        If there are no rows, or a user would need a permanent response, which a file has no place for.
+    StudyError
+        If the study file has a mistake.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> study = hb.Study(coin.domain, {"coin": coin})
+    >>> values = pd.DataFrame({"value": ["yes", "no", "yes"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "reports.csv")
+    ...     done = hb.privatize_file(values, study, "coin", path)
+    >>> done.rows, done.randomness
+    (3, 'secure')
     """
     study, source = study_and_source(study, source, "privatize(source, study, mechanism, path)")
     check_writable(study, "privatize(study)", "stamped on reports")

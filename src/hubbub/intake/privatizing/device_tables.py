@@ -23,6 +23,9 @@ from hubbub.sampling import PlanarTableLaw, TableLaw
 def export_tables(study: str | Path, path: str | Path) -> Generator[Progress, None, str]:
     """Write the tables that devices need for a study file.
 
+    Only some mechanisms need tables: ``exponential``, ``matrix``, ``planar-laplace``, and ``laplace`` on uneven bins;
+    ``hubbub.client.Client(study, tables)`` reads them.
+
     Parameters
     ----------
     study
@@ -34,6 +37,37 @@ def export_tables(study: str | Path, path: str | Path) -> Generator[Progress, No
     -------
     str
         The digest by which devices know the tables.
+
+    Raises
+    ------
+    StudyError
+        If the study file has a mistake, or a file is at `path` already.
+    MechanismError
+        If the exact probabilities of a mechanism would be too large a table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import hubbub as hb
+    >>> from hubbub.client import Client
+    >>> text = '''
+    ... version = 1
+    ... [domain]
+    ... kind = "integers"
+    ... low = 0
+    ... high = 3
+    ... [mechanisms.near]
+    ... kind = "exponential"
+    ... epsilon = 1.0
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     study, tables = Path(folder, "study.toml"), Path(folder, "tables.json")
+    ...     _ = study.write_text(text)
+    ...     digest = hb.export_tables(study, tables)
+    ...     output = Client(study, tables, digest=digest).privatize(2)
+    >>> output in ("0", "1", "2", "3")
+    True
     """
     target = Path(path)
     try:
