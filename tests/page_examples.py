@@ -22,7 +22,7 @@ from typing import Any
 
 DATA = "The data of this page"
 FENCE = re.compile(r"^```(python|sh|text)\n(.*?)^```\n", flags=re.MULTILINE | re.DOTALL)
-COLUMNS = 100
+COLUMNS = 84  # what the site shows without scrolling
 CHANGED = 1_793_600_000  # when files were last changed, which some commands print: seconds since 1970
 
 
@@ -45,9 +45,10 @@ def examples(text: str) -> list[Example]:
         language, code = block.groups()
         if language == "text":
             continue
-        following = blocks[place + 1] if place + 1 < len(blocks) else None
-        is_shown = following is not None and following[1] == "text" and not text[block.end() : following.start()].strip()
-        own = Example(language, code, *following.span(2)) if following and is_shown else Example(language, code)
+        own = Example(language, code)
+        for following in blocks[place + 1 : place + 2]:
+            if following[1] == "text" and not text[block.end() : following.start()].strip():
+                own = Example(language, code, *following.span(2))
         (first if folded and folded.start() < block.start() < folded.end() else then).append(own)
     return first + then
 
@@ -79,8 +80,8 @@ def tidy(printed: str) -> str:
 
 def _wrapped(line: str) -> str:
     """Break a long line as a terminal does, between words; the text beside a label stays beside it."""
-    label = re.match(r"\S+(?: \S+)* {2,}(?=\S)", line)
-    indent = " " * (len(label[0]) if label else 2 if line.startswith("- ") else 0)
+    beginning = re.match(r"(?:\S+(?: \S+)* {2,})?\s*(?:- )?", line)
+    indent = " " * (beginning.end() if beginning else 0)
     return textwrap.fill(line, COLUMNS, subsequent_indent=indent) if len(line) > COLUMNS else line
 
 
@@ -106,4 +107,4 @@ if __name__ == "__main__":
     for page in [Path(name).resolve() for name in sys.argv[1:]]:
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             page.write_text(rewritten(page.read_text(encoding="utf-8")), encoding="utf-8")
-        print(f"rewritten: {page}")
+        sys.stdout.write(f"rewritten: {page}\n")
