@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.client import DOMAINS, MECHANISMS, SHORT_NAMES, SURVEY_DESIGNS
 from page_examples import COLUMNS, DATA, examples, ran, rewritten, tidy
 
 ROOT = Path(__file__).parent.parent
 QUICK = [
+    "explanation/repeated-reports.md",
     "how-to/add-a-mechanism.md",
-    "how-to/audit.md",
 ]
 PAGES = [
     "explanation/accuracy.md",
@@ -35,13 +36,16 @@ PAGES = [
     "how-to/privatize-on-a-device.md",
     "how-to/privatize.md",
     "how-to/quote-a-number.md",
+    "how-to/reproduce.md",
     "how-to/spot-fakes.md",
     "how-to/weights.md",
 ]
 SHOWN = """# A page
 
 ```python
-print(open("word.txt").read())
+from pathlib import Path
+
+print(Path("word.txt").read_text())
 ```
 ```text
 something old
@@ -55,7 +59,9 @@ test -s word.txt
 
 :::{dropdown} The data of this page
 ```python
-open("word.txt", "w").write("fresh")
+from pathlib import Path
+
+Path("word.txt").write_text("fresh")
 ```
 :::
 """
@@ -105,3 +111,17 @@ def test_long_lines_are_broken_between_words() -> None:
     assert max(map(len, lines)) <= COLUMNS
     assert lines[1].startswith(" " * 10 + "word")
     assert lines[-1] == "┃ a table ┃"
+
+
+def test_the_table_of_mechanisms_is_complete() -> None:
+    """Every kind has a row with the domains it takes; every short name is there, and every field of a survey design."""
+    page = (ROOT / "docs" / "reference" / "mechanisms.md").read_text(encoding="utf-8")
+    table = [line.split("|") for line in page.splitlines() if line.startswith("| `")]
+    rows = {cells[1].rpartition("`, `")[2].strip(" `"): cells for cells in table}
+    for kind, domains in MECHANISMS.items():
+        shown = rows[kind][3].strip()
+        named = "two categories" if kind in SURVEY_DESIGNS else "all" if domains == DOMAINS else ", ".join(domains)
+        assert shown == named, kind
+        for field in SURVEY_DESIGNS.get(kind, ((), ""))[0]:
+            assert f"`{field}`" in rows[kind][2], kind
+    assert [name for name in SHORT_NAMES if f"`{name}`" not in page] == []
