@@ -164,20 +164,15 @@ def blocks(path: Path, language: str) -> str:
 
 EXAMPLES = [
     "README.md",
-    "docs/explanation/accuracy.md",
-    "docs/how-to/compare-groups.md",
     "docs/how-to/read-reports.md",
     "docs/how-to/maps.md",
+    "docs/explanation/auto.md",
     "docs/reference/mechanisms.md",
+    "docs/reference/plans.md",
     "docs/how-to/nightly.md",
-    "docs/how-to/plan.md",
-    "docs/how-to/privatize.md",
     "docs/how-to/report.md",
     "docs/tutorials/survey.md",
     "docs/reference/tally.md",
-    "docs/how-to/compare-periods.md",
-    "docs/how-to/weights.md",
-    pytest.param("docs/explanation/trust.md", marks=pytest.mark.slow),
 ]
 
 
@@ -197,7 +192,6 @@ def test_python_examples_run(name: str, monkeypatch: pytest.MonkeyPatch, tmp_pat
     ("name", "command", "picture"),
     [
         ("README.md", "hubbub estimate", "report.html"),
-        pytest.param("docs/how-to/plan.md", "hubbub plan", "plan.png", marks=pytest.mark.slow),
     ],
 )
 def test_shell_examples_run(name: str, command: str, picture: str, tmp_path: Path) -> None:
