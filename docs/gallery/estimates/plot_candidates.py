@@ -2,9 +2,9 @@
 What auto chooses from
 ======================
 
-Each dot is a candidate of ``auto``: how well it predicts held-out reports (high is good) against how far chance moves it
-(left is good). The answer is their average, and larger dots weigh more. Here the truth is a block from 20 to 39, and
-flat pieces with jumps win. :doc:`/explanation/accuracy` describes the candidates.
+Each dot is a candidate of ``auto``: how well it predicts held-out reports (high is good) against how far chance moves
+it (left is good). The answer is their average, and larger dots weigh more. Here the truth is a block from 20 to 39,
+and flat pieces with jumps win. :doc:`/explanation/accuracy` describes the candidates.
 """
 
 import numpy as np

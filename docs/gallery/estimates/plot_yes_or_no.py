@@ -11,11 +11,10 @@ import matplotlib.pyplot as plt
 
 import hubbub as hb
 
-epsilons = [4, 2, 1, 0.5]
-for row, epsilon in enumerate(epsilons):
+plt.subplots(layout="constrained")[1].axvline(0.3, color="black", linestyle="--")
+for epsilon in (4, 2, 1, 0.5):
     coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon)
     outputs = coin.privatize(["yes"] * 600 + ["no"] * 1_400, rng=1)
     share = hb.interval(hb.Reports.from_outputs(coin, outputs), "yes")
-    plt.plot([share.low, share.estimate, share.high], [row] * 3, "o-", color="tab:blue", markevery=[1], linewidth=2)
-plt.axvline(0.3, color="black", linestyle="--")
-plt.yticks(range(4), [f"epsilon {epsilon}" for epsilon in epsilons])
+    plt.plot([share.low, share.estimate, share.high], [f"epsilon {epsilon}"] * 3, "o-", markevery=[1])
+plt.xlabel("share of yes")

@@ -3,8 +3,8 @@ A mechanism is a matrix
 =======================
 
 Each row is a true value, each column an output, and colour is the probability. Randomized response treats all other
-values alike; geometric noise prefers near ones, and piles up at the ends; the exponential mechanism spreads wider at the same
-epsilon. :doc:`/reference/mechanisms` has the formulas.
+values alike; geometric noise prefers near ones, and piles up at both ends; the exponential mechanism spreads wider at
+the same epsilon. :doc:`/reference/mechanisms` has the formulas.
 """
 
 import matplotlib.pyplot as plt

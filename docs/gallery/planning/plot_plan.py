@@ -2,9 +2,9 @@
 The error to expect of so many users
 ====================================
 
-Simulated studies with five answers: the more users and the larger epsilon, the smaller the error. At one epsilon
-randomized response is ahead of RAPPOR here, because the answers are few. Ask for your own case with ``hb.plan`` or ``hubbub
-plan`` (:doc:`/how-to/plan`).
+Simulated studies with five answers: the more users and the larger epsilon, the smaller the error. At equal epsilon
+randomized response is ahead of RAPPOR here, because the answers are few. Ask for your own case with ``hb.plan`` or
+``hubbub plan`` (:doc:`/how-to/plan`).
 """
 
 import hubbub as hb

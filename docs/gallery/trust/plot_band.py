@@ -12,11 +12,10 @@ import numpy as np
 
 import hubbub as hb
 
-ages, people = hb.Integers(18, 49), 18 + np.random.default_rng(1).binomial(31, 0.4, 20_000)
-noise = hb.TruncatedGeometric(ages, epsilon=0.7)
+noise, people = hb.TruncatedGeometric(hb.Integers(18, 49), 0.7), 18 + np.random.default_rng(1).binomial(31, 0.4, 20_000)
 reports = hb.Reports.from_outputs(noise, noise.privatize(people, rng=2))
 for simultaneous, name in [(True, "95%, all at once"), (False, "95%, each by itself")]:
     band = hb.band(reports, simultaneous=simultaneous)
-    plt.fill_between(ages.labels, band.low, band.high, step="mid", color="tab:blue", alpha=0.25, label=name)
-plt.step(ages.labels, band.estimate, where="mid", label="estimate")
+    plt.fill_between(range(18, 50), band.low, band.high, step="mid", color="tab:blue", alpha=0.25, label=name)
+plt.step(range(18, 50), band.estimate, where="mid", label="estimate")
 plt.legend()

@@ -2,8 +2,8 @@
 The areas that reports on a map tell apart
 ==========================================
 
-Single cells are often hopeless where larger areas are not. These are the finest areas whose shares the reports of 120,000
-people determine to within half, each drawn in the colour of its density; all of their intervals hold together
+Single cells are often hopeless where larger areas are not. These are the finest areas whose shares the reports of
+120,000 people determine to within half, each in the colour of its density; all of their intervals hold together
 (:doc:`/explanation/trust`).
 """
 

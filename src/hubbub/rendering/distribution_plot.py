@@ -42,12 +42,19 @@ def draw_distribution(
     _draw_bars(centres, probabilities, widths, axes)
     axes.set_ylabel("probability" if domain.intervals is None else "probability of the bin")
     if domain.places is not None:
-        axes.set_xlabel("value")
+        label_line(domain, axes)
     elif len(domain) <= MAX_NAMED_BARS:
         names = names_below([str(label) for label in domain.labels])
         axes.set_xticks(np.arange(len(domain)), names.texts, **names.style)
     else:
         axes.set_xlabel(f"position among {len(domain):,} categories")
+
+
+def label_line(domain: Domain, axes: Axes) -> None:
+    """Label the axis of values on a line: between whole numbers there is no value, and so no tick."""
+    axes.set_xlabel("value")
+    if domain.intervals is None:
+        axes.locator_params(axis="x", integer=True)
 
 
 def draw_whiskers(domain: Domain, low: Floats, high: Floats, axes: Axes) -> None:
