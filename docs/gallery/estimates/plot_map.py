@@ -3,7 +3,7 @@ A city before and after
 =======================
 
 120,000 people in an invented city report their cell with planar noise of epsilon 1 per km. Counting the reports blurs
-the map; ``auto`` recovers the centre and the quarters around it from the blurred map alone, though not every street.
+the map; ``auto`` recovers the centre and the quarters around it from the blur alone, though not single cells.
 :doc:`/how-to/maps` goes on to districts and map files.
 """
 

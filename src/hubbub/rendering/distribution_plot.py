@@ -87,8 +87,11 @@ def _draw_bars(centres: Floats, probabilities: Floats, widths: Floats, axes: Axe
 
 
 def draw_marks(domain: Domain, probabilities: Floats, axes: Axes, label: str) -> None:
-    """Draw a mark at each value's probability, over its bar."""
+    """Draw a mark at each value's probability, over its bar; of thin bars on a line, one line through all."""
     centres, widths = _bar_extents(domain)
+    if domain.places is not None and len(domain) > MAX_NAMED_BARS:  # marks would look like dust
+        axes.step(centres, probabilities, where="mid", color="black", linewidth=1.2, label=label)
+        return
     axes.hlines(
         probabilities, centres - 0.46 * widths, centres + 0.46 * widths, color="black", linewidth=1.5, label=label
     )
