@@ -27,7 +27,13 @@ extensions = [
     "api_pages",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "**/.ipynb_checkpoints", "gallery", "pictures-and-code/*.ipynb", "pictures-and-code/*.py"]
+exclude_patterns = [
+    "_build",
+    "**/.ipynb_checkpoints",
+    "gallery",
+    "pictures-and-code/**.ipynb",
+    "pictures-and-code/**.py",
+]
 
 # Pages are Markdown; those with code cells are executed, and what is kept of a run serves the next build.
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
@@ -53,10 +59,30 @@ numpydoc_xref_aliases = {name: f"hubbub.{name}" for name in class_names()}
 numpydoc_xref_ignore = "all"
 numpydoc_class_members_toctree = False
 
+# The order of the gallery: its sections are folders, and in each a reader meets the simplest picture first.
+GALLERY = {
+    "estimates": ["yes_or_no", "categories", "ages", "map", "spikes", "iterations", "candidates"],
+    "trust": ["band", "certainty", "resolved_ages", "resolved_map", "weights", "fakes"],
+    "comparing": ["two_groups_answers", "two_groups", "trend", "districts"],
+    "planning": ["plan", "mechanisms", "matrix", "error_probability"],
+}
+
+
+def gallery_place(script: str) -> int:
+    """Return a script's place in the gallery."""
+    names = [name for section in GALLERY.values() for name in section]
+    return names.index(Path(script).stem.removeprefix("plot_"))
+
+
 sphinx_gallery_conf = {
     "examples_dirs": ["gallery"],
     "gallery_dirs": ["pictures-and-code"],
+    "subsection_order": [f"gallery/{section}" for section in GALLERY],
+    "within_subsection_order": gallery_place,
     "filename_pattern": r"\.py$",
+    "image_srcset": ["2x"],
+    "thumbnail_size": (480, 320),
+    "capture_repr": (),  # pictures speak for themselves
     "remove_config_comments": True,
     "show_memory": False,
     "write_computation_times": False,
@@ -109,7 +135,7 @@ glossary_unlinked = ("pictures-and-code", "reference/api", "reference/accuracy-c
 html_theme = "furo"
 html_title = f"hubbub {version}"
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
+html_css_files = ["site.css", "gallery.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_last_updated_fmt = None

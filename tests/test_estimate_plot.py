@@ -81,3 +81,32 @@ def test_what_cannot_be_drawn_is_refused() -> None:
     assert estimate.plot(axes) is axes
     with pytest.raises(hb.EstimateError, match=r"plot\(truth=\)"):
         estimate.plot(truth=[0.5, 0.5])
+
+
+def test_values_that_are_whole_numbers_have_ticks_at_whole_numbers_only() -> None:
+    reports = reports_of(hb.TruncatedGeometric(hb.Integers(0, 4), 1.0))
+    for axes in (hb.estimate(reports).plot(), hb.compare(reports, reports).plot(), hb.resolve(reports).plot()):
+        axes.figure.canvas.figure.draw_without_rendering()
+        assert all(float(tick).is_integer() for tick in axes.get_xticks())
+
+
+def test_the_truth_of_many_values_on_a_line_is_one_line() -> None:
+    reports = reports_of(hb.TruncatedGeometric(hb.Integers(0, 59), 1.0))
+    truth = np.full(60, 1 / 60)
+    (drawn,) = hb.estimate(reports, "ibu").plot(truth=truth).lines
+    assert drawn.get_label() == "truth"
+    np.testing.assert_array_equal(drawn.get_ydata(), truth)
+
+
+def test_a_map_of_differences_has_its_sides_in_kilometres() -> None:
+    noise = hb.RandomizedResponse(hb.Grid(3, 2, cell=0.5), 4.0)
+    west, east = (
+        hb.Reports.from_outputs(noise, noise.privatize([cell] * 900 + [4] * 100, rng=cell)) for cell in (0, 5)
+    )
+    comparison = hb.compare(west, east)
+    axes = comparison.plot()
+    assert axes.get_xlabel() == "east (km)"
+    assert axes.images[0].get_extent() == [0.0, 1.5, 0.0, 1.0]
+    marks = dict(zip(*axes.lines[0].get_data(), strict=True))
+    assert marks[0.25] == 0.25  # the changed cells are marked in their middle: the first,
+    assert marks[1.25] == 0.75  # and the last

@@ -172,3 +172,29 @@ def test_plots_in_a_notebook_close_cleanly() -> None:
     hb.band(reports)
     assert estimate.plot().get_title() == "500 users, by auto, 95% intervals"
     plt.close("all")
+
+
+def test_a_figure_of_its_own_is_wide_enough_for_the_title() -> None:
+    coin = hb.RandomizedResponse(hb.Categories(["yes", "no", "unsure"]), p=0.75)
+    men = hb.Reports.from_counts(coin, {"yes": 520, "no": 700, "unsure": 280})
+    women = hb.Reports.from_counts(coin, {"yes": 830, "no": 690, "unsure": 280})
+    axes = hb.compare(men, women, names=("men", "women")).plot()
+    figure = axes.figure
+    assert isinstance(figure, Figure)
+    figure.draw_without_rendering()
+    title = axes.title.get_window_extent()
+    assert title.x0 >= 0
+    assert title.x1 <= figure.bbox.x1
+    low, high = axes.get_ylim()
+    assert low <= -0.5  # rows keep off the frame
+    assert high >= 2.5
+    plt.close("all")
+
+
+def test_short_names_are_not_turned() -> None:
+    trees = ["Ash", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Oak", "Pine"]
+    assert names_below(trees).texts == trees
+    assert "rotation" not in names_below(trees).style
+    assert names_below([f"{name}, planted" for name in trees]).style["rotation"] == 45
+    assert not picture_text._fit_side_by_side(["北京市朝阳"] * 8)  # wide letters take two places
+    assert picture_text._fit_side_by_side(["北京市"] * 8)

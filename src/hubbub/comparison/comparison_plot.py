@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hubbub.domains import Grid
+from hubbub.rendering.distribution_plot import label_line
+from hubbub.rendering.map_axes import label_map
 from hubbub.rendering.palette import BLUE, GREY, INK, VERMILLION
-from hubbub.rendering.picture_text import legible, names_beside, set_title, tell_missing_letters, wrapped
+from hubbub.rendering.picture_text import (
+    MAP_TITLE_LETTERS,
+    TITLE_LETTERS,
+    legible,
+    names_beside,
+    set_title,
+    tell_missing_letters,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +38,9 @@ def draw_comparison(comparison: Comparison, axes: Axes) -> None:
         _draw_line(comparison, axes)
     else:
         _draw_bars(comparison, axes)
-    set_title(axes, comparison.sentence, fontsize="medium")
+    set_title(
+        axes, comparison.sentence, width=MAP_TITLE_LETTERS if grid is not None else TITLE_LETTERS, fontsize="medium"
+    )
     tell_missing_letters(axes)
 
 
@@ -50,7 +62,7 @@ def _draw_line(comparison: Comparison, axes: Axes) -> None:
     axes.plot(places[marked], 100.0 * comparison.difference[marked], "o", color=VERMILLION, label="changed")
     if marked.any():
         axes.legend(frameon=False)
-    axes.set_xlabel("value")
+    label_line(comparison.domain, axes)
     axes.set_ylabel(_axis_title(comparison))
 
 
@@ -64,6 +76,7 @@ def _draw_bars(comparison: Comparison, axes: Axes) -> None:
         axes.plot(scale * comparison.difference[place], row, "o", color=colour)
     names = names_beside([str(comparison.labels[place]) for place in shown.tolist()])
     axes.set_yticks(rows, names.texts, **names.style)
+    axes.set_ylim(-0.7, shown.size - 0.3)
     axes.set_xlabel(_axis_title(comparison))
 
 
@@ -72,10 +85,18 @@ def _draw_map(comparison: Comparison, grid: Grid, axes: Axes) -> None:
     values[cells] = 100.0 * comparison.difference
     largest = max(float(np.nanmax(np.abs(values))), 1e-12)
     picture = axes.imshow(
-        values.reshape(grid.rows, grid.columns), origin="lower", cmap="RdBu_r", vmin=-largest, vmax=largest
+        values.reshape(grid.rows, grid.columns),
+        origin="lower",
+        extent=(0.0, grid.columns * grid.width, 0.0, grid.rows * grid.height),
+        cmap="RdBu_r",
+        vmin=-largest,
+        vmax=largest,
+        interpolation="nearest",
     )
     marked = cells[comparison.changed]
-    axes.plot(marked % grid.columns, marked // grid.columns, "o", color=INK, markersize=3)
-    axes.figure.colorbar(picture, ax=axes, label=_axis_title(comparison))
-    axes.set_xticks([])
-    axes.set_yticks([])
+    across, along = marked % grid.columns + 0.5, marked // grid.columns + 0.5
+    axes.plot(across * grid.width, along * grid.height, "o", color=INK, markersize=3, label="changed")
+    if marked.size:
+        axes.legend(loc="upper right", fontsize="small")
+    axes.figure.colorbar(picture, ax=axes, label=_axis_title(comparison), shrink=0.8)
+    label_map(grid, axes)

@@ -18,6 +18,7 @@ from hubbub.core.text import listed, plural, whole_percent
 from hubbub.domains import Domain
 from hubbub.estimators.result import finite
 from hubbub.rendering import Fact, facts_html, table_html
+from hubbub.rendering.new_figure import axes_or_new
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -257,10 +258,7 @@ class GroupComparison(Portable):
         from hubbub.rendering.palette import BLUE, GREY
         from hubbub.rendering.picture_text import names_beside, tell_missing_letters
 
-        if axes is None:
-            import matplotlib.pyplot as plt
-
-            axes = plt.figure(layout="constrained").subplots()
+        axes = axes_or_new(axes)
         for row, ranked in enumerate(self.order):
             axes.hlines(row, ranked.first, ranked.last, color=GREY, linewidth=3)
             axes.plot(row + 1, row, "o", color=BLUE)

@@ -22,6 +22,7 @@ from hubbub.core.serialization import Portable
 from hubbub.core.text import percent, plural, whole_percent
 from hubbub.domains import Domain
 from hubbub.rendering import Fact, facts_html, table_html
+from hubbub.rendering.new_figure import axes_or_new
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -284,10 +285,7 @@ class Comparison(Portable):
         """
         from hubbub.comparison.comparison_plot import draw_comparison
 
-        if axes is None:
-            import matplotlib.pyplot as plt
-
-            axes = plt.figure(layout="constrained").subplots()
+        axes = axes_or_new(axes)
         draw_comparison(self, axes)
         return axes
 

@@ -23,6 +23,7 @@ from hubbub.rendering import (
     parquet_bytes,
     picture_bytes,
 )
+from hubbub.rendering.new_figure import PICTURE_INCHES
 from hubbub.rendering.picture_text import title_words
 from hubbub.resolution import Resolution
 from hubbub.trends import Trend
@@ -133,7 +134,7 @@ class Drawn(Protocol):
         """Draw it."""
 
 
-def write_picture(result: Drawn, path: Path, title: str, inches: tuple[float, float] = (8.0, 5.0)) -> None:
+def write_picture(result: Drawn, path: Path, title: str, inches: tuple[float, float] = PICTURE_INCHES) -> None:
     """Write the picture of a result as .png or .svg, under a title of its own."""
     from matplotlib.figure import Figure
 

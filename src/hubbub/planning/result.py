@@ -15,6 +15,7 @@ from hubbub.planning.plan_sentences import answer_sentences, assumption_sentence
 from hubbub.planning.plan_tables import TextTable, plan_tables
 from hubbub.planning.truths import AssumedTruth
 from hubbub.rendering import Fact, facts_html, table_html
+from hubbub.rendering.new_figure import axes_or_new
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,9 +186,6 @@ class Plan(Portable):
         matplotlib.axes.Axes
             The axes that were drawn on.
         """
-        if axes is None:
-            import matplotlib.pyplot as plt
-
-            _, axes = plt.subplots(layout="constrained")
+        axes = axes_or_new(axes)
         draw_plan(self.question, self.settings, self.needed, axes)
         return axes

@@ -13,6 +13,7 @@ from hubbub.core.text import percent, plural, whole_percent
 from hubbub.estimators.result import finite
 from hubbub.intervals.result import extended_note
 from hubbub.rendering import Fact, check_on_map, facts_html, table_html
+from hubbub.rendering.new_figure import axes_or_new
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -270,10 +271,7 @@ class RegionShares(Portable):
         """
         from hubbub.polygons.region_plot import draw_regions
 
-        if axes is None:
-            import matplotlib.pyplot as plt
-
-            _, axes = plt.subplots(layout="constrained")
+        axes = axes_or_new(axes)
         draw_regions(self, axes)
         return axes
 

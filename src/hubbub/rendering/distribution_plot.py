@@ -42,12 +42,19 @@ def draw_distribution(
     _draw_bars(centres, probabilities, widths, axes)
     axes.set_ylabel("probability" if domain.intervals is None else "probability of the bin")
     if domain.places is not None:
-        axes.set_xlabel("value")
+        label_line(domain, axes)
     elif len(domain) <= MAX_NAMED_BARS:
         names = names_below([str(label) for label in domain.labels])
         axes.set_xticks(np.arange(len(domain)), names.texts, **names.style)
     else:
         axes.set_xlabel(f"position among {len(domain):,} categories")
+
+
+def label_line(domain: Domain, axes: Axes) -> None:
+    """Label the axis of values on a line: between whole numbers there is no value, and so no tick."""
+    axes.set_xlabel("value")
+    if domain.intervals is None:
+        axes.locator_params(axis="x", integer=True)
 
 
 def draw_whiskers(domain: Domain, low: Floats, high: Floats, axes: Axes) -> None:
@@ -80,8 +87,11 @@ def _draw_bars(centres: Floats, probabilities: Floats, widths: Floats, axes: Axe
 
 
 def draw_marks(domain: Domain, probabilities: Floats, axes: Axes, label: str) -> None:
-    """Draw a mark at each value's probability, over its bar."""
+    """Draw a mark at each value's probability, over its bar; of thin bars on a line, one line through all."""
     centres, widths = _bar_extents(domain)
+    if domain.places is not None and len(domain) > MAX_NAMED_BARS:  # marks would look like dust
+        axes.step(centres, probabilities, where="mid", color="black", linewidth=1.2, label=label)
+        return
     axes.hlines(
         probabilities, centres - 0.46 * widths, centres + 0.46 * widths, color="black", linewidth=1.5, label=label
     )

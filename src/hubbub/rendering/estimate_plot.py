@@ -16,6 +16,7 @@ from hubbub.core.text import whole_percent
 from hubbub.domains import Domain
 from hubbub.rendering.distribution_plot import draw_distribution, draw_margins, draw_marks, draw_whiskers
 from hubbub.rendering.margins import margin_classes
+from hubbub.rendering.new_figure import PICTURE_INCHES
 from hubbub.rendering.picture_text import TITLE_LETTERS, set_title, tell_missing_letters
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ VIEWS = ("estimate", "certainty")
 MIN_OPACITY = 0.45  # of a cell whose interval is wider than twice its share
 PANEL_INCHES = (5.0, 4.0)  # width and height
 PANEL_TITLE_LETTERS = 44  # of one line over a map
-PICTURE_INCHES = (8.0, 5.0)
 
 
 class EstimatePlot:

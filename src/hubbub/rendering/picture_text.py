@@ -34,9 +34,11 @@ PREFERRED_FONTS = (
 )
 NORMAL_WEIGHTS = (400, "normal", "regular", "book")
 TITLE_LETTERS = 88  # of one line
+MAP_TITLE_LETTERS = 66  # beside a scale of colours
 MAX_TITLE_LINES = 4
 PICTURE_LETTERS = 84  # of labels side by side under a picture
 MAX_LEVEL_LABELS = 6  # side by side without being turned
+LETTERS_BETWEEN = 2  # from one label to the next
 MAX_FOLDED_LABELS = 12  # turned, and on two lines
 TURNED_LETTERS, ROW_LETTERS = 30, 28  # of one line
 MIN_LINE_LETTERS = 10
@@ -87,12 +89,18 @@ def wrapped(text: str, width: int, most: int = MAX_LINES) -> str:
 def names_below(names: Sequence[str]) -> PictureText:
     """Return names for bars side by side: few of them on several lines, many turned."""
     words = legible(names)
-    if len(names) <= MAX_LEVEL_LABELS:
+    if len(names) <= MAX_LEVEL_LABELS or _fit_side_by_side(words.texts):
         width = max(MIN_LINE_LETTERS, PICTURE_LETTERS // max(1, len(names)))
         return PictureText([wrapped(text, width) for text in words.texts], words.style)
     turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
     lines = 2 if len(names) <= MAX_FOLDED_LABELS else 1
     return PictureText([wrapped(text, TURNED_LETTERS, most=lines) for text in words.texts], {**words.style, **turned})
+
+
+def _fit_side_by_side(names: Sequence[str]) -> bool:
+    """Whether names have room below their bars, each on one line; wide letters count twice."""
+    letters = max(sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in name) for name in names)
+    return len(names) * (letters + LETTERS_BETWEEN) <= PICTURE_LETTERS
 
 
 def names_beside(names: Sequence[str]) -> PictureText:

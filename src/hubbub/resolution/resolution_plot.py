@@ -8,9 +8,16 @@ import numpy as np
 
 from hubbub.core.arrays import Floats
 from hubbub.domains import Domain, Grid
+from hubbub.rendering.distribution_plot import label_line
 from hubbub.rendering.map_axes import label_map
 from hubbub.rendering.palette import BLUE, GREY, INK, PALE, VERMILLION
-from hubbub.rendering.picture_text import names_below, set_title, tell_missing_letters
+from hubbub.rendering.picture_text import (
+    MAP_TITLE_LETTERS,
+    TITLE_LETTERS,
+    names_below,
+    set_title,
+    tell_missing_letters,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +35,7 @@ def draw_parts(resolution: Resolution, axes: Axes) -> None:
         _draw_ranges(resolution, axes)
     else:
         _draw_groups(resolution, axes)
-    set_title(axes, resolution.summary(), fontsize="medium")
+    set_title(axes, resolution.summary(), width=TITLE_LETTERS if grid is None else MAP_TITLE_LETTERS, fontsize="medium")
     tell_missing_letters(axes)
 
 
@@ -45,7 +52,7 @@ def _draw_ranges(resolution: Resolution, axes: Axes) -> None:
         axes.hlines(share, left, right, color=colour, linewidth=2)
     axes.set_xlim(edges[0], edges[-1])
     axes.set_ylim(bottom=0.0)
-    axes.set_xlabel("value")
+    label_line(resolution.domain, axes)
     axes.set_ylabel("probability for each unit")
 
 
@@ -82,7 +89,8 @@ def _draw_areas(resolution: Resolution, grid: Grid, axes: Axes) -> None:
     _outline(part_of.reshape(shape), grid, axes)
     label_map(grid, axes)
     if resolution.told and axes.figure is not None:
-        axes.figure.colorbar(image, ax=axes, label="probability for each cell (grey: rest)", shrink=0.8)
+        rest = "" if all(part.told for part in resolution.parts) else " (grey: rest)"
+        axes.figure.colorbar(image, ax=axes, label=f"probability for each cell{rest}", shrink=0.8)
 
 
 def _one_colour(colour: str) -> Colormap:

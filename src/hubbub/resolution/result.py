@@ -12,6 +12,7 @@ from hubbub.core.serialization import Portable
 from hubbub.core.text import percent, plural, whole_percent
 from hubbub.domains import Domain
 from hubbub.rendering import Fact, facts_html, table_html
+from hubbub.rendering.new_figure import axes_or_new
 from hubbub.resolution.part_names import part_title
 
 if TYPE_CHECKING:
@@ -209,10 +210,7 @@ class Resolution(Portable):
         """
         from hubbub.resolution.resolution_plot import draw_parts
 
-        if axes is None:
-            import matplotlib.pyplot as plt
-
-            _, axes = plt.subplots(layout="constrained")
+        axes = axes_or_new(axes)
         draw_parts(self, axes)
         return axes
 

@@ -17,6 +17,7 @@ from hubbub.core.text import plural, whole_percent
 from hubbub.domains import Domain
 from hubbub.estimators.result import finite
 from hubbub.rendering import Fact, facts_html, table_html
+from hubbub.rendering.new_figure import axes_or_new
 from hubbub.trends.change_search import StabilityTest
 from hubbub.trends.time_smoothing import Smoothing
 
@@ -381,10 +382,7 @@ class Trend(Portable):
         """
         from hubbub.trends.trend_plot import draw_trend
 
-        if axes is None:
-            import matplotlib.pyplot as plt
-
-            axes = plt.figure(layout="constrained").subplots()
+        axes = axes_or_new(axes)
         draw_trend(self, axes)
         return axes
 

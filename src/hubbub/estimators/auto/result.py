@@ -12,6 +12,7 @@ from hubbub.core.serialization import Portable
 from hubbub.core.text import plural
 from hubbub.estimators.auto.candidate_fits import AutoCandidate
 from hubbub.estimators.auto.candidate_weights import heaviest
+from hubbub.rendering.new_figure import axes_or_new
 from hubbub.rendering.palette import PALETTE
 
 if TYPE_CHECKING:
@@ -106,10 +107,7 @@ class Selection(Portable):
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw scores against spreads and return the axes: the best predict well (high) and are stable (left)."""
-        if axes is None:
-            import matplotlib.pyplot as plt
-
-            _, axes = plt.subplots(layout="constrained")
+        axes = axes_or_new(axes)
         least = float(self.spreads[self.spreads > 0].min(initial=1.0)) / 2
         below = self.scores - self.scores.max()
         families = dict.fromkeys(
@@ -127,9 +125,10 @@ class Selection(Portable):
             axes.scatter(across, below[shown], s=sizes, color=colour, marker=marker, alpha=0.8)
             axes.scatter([], [], s=20.0, color=colour, marker=marker, label=family)
         axes.set_xscale("log")
-        axes.tick_params(axis="x", which="minor", labelbottom=False)
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(lambda spread, _: f"{spread:g}" if f"{spread:.0e}"[0] in "25" else "")
         axes.set_xlabel("spread: how far chance moves it (total variation)")
         axes.set_ylabel("held-out reports: nats below the best")
-        axes.set_title("candidates of auto; larger marks have more weight")
+        axes.set_title("candidates of auto; larger marks have more weight", fontsize="medium")
         axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return axes
