@@ -21,6 +21,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "mathml",
+    "command_reference",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints", "gallery", "pictures-and-code/*.ipynb", "pictures-and-code/*.py"]
 
