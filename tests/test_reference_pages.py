@@ -85,7 +85,12 @@ def test_pages_have_the_options_that_help_shows(name: str, reference: Any) -> No
     assert page.count("And the [options") == (name in reference.COMMANDS and "--as-of" in options)
     plain = re.sub(r"[│\s]+", " ", shown)
     for text in re.findall(r"(?m)^(?!:|And|$)(.*?\.)(?: Default: .*| Required\.)?$", page):
-        assert text.replace("`--", "--").replace("` ", " ").split("`")[0] in plain
+        assert text.replace("`--", "--").replace("` ", " ").partition("`")[0].partition("[")[0] in plain
+
+
+def test_help_names_how_to_pages_by_their_titles(reference: Any) -> None:
+    for title, name in reference.HOW_TO.items():
+        assert (ROOT / "docs" / "how-to" / f"{name}.md").read_text().startswith(f"# {title}")
 
 
 def commands_of(page: Path) -> Iterator[str]:

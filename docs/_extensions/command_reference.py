@@ -24,6 +24,11 @@ from hubbub.cli.options import READING, ReadingOptions
 
 READING_PAGE = "reading-options.md"
 READERS = frozenset(field.name for field in fields(ReadingOptions))
+HOW_TO = {
+    "Run every night": "nightly",
+    "Use a cluster": "cluster",
+    "Shares of districts": "maps",
+}  # as the help names them
 FLAG = re.compile(r"(?<![`\w-])(--?[a-z][a-z-]*)")  # in a sentence, where two hyphens would become a dash
 
 
@@ -89,6 +94,7 @@ def _long(option: TyperOption) -> str:
 def _sentence(text: str | None) -> str:
     """Return what the help says as Markdown: names of options are code, and end with a full stop."""
     marked = FLAG.sub(r"`\1`", (text or "").strip())
+    marked = re.sub(r"how-to page: ([^)]+)", lambda match: f"[{match[1]}](../../how-to/{HOW_TO[match[1]]}.md)", marked)
     return marked if marked.endswith((".", ":")) else f"{marked}."
 
 
