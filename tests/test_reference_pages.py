@@ -60,10 +60,9 @@ def named(cell: str) -> list[str]:
 def reference() -> Any:
     sys.path.insert(0, str(ROOT / "docs" / "_extensions"))
     try:
-        import command_reference
+        return importlib.import_module("command_reference")
     finally:
         sys.path.pop(0)
-    return command_reference
 
 
 def test_every_command_has_a_page() -> None:
@@ -170,7 +169,9 @@ def test_the_page_of_study_files_has_every_entry() -> None:
     domains: dict[str, set[str]] = {}
     for row in rows["domains"]:
         domains.setdefault(named(row[0])[0], set()).update(set(named(row[1])) - {"[width, height]"})
-    builders = {kind: [builder] for kind, builder in DOMAINS.items()} | {"grid": [hb.Grid, hb.Grid.over]}
+    builders: dict[str, list[Any]] = {kind: [builder] for kind, builder in DOMAINS.items()} | {
+        "grid": [hb.Grid, hb.Grid.over]
+    }
     assert domains == {
         kind: {name for each in own for name in inspect.signature(each).parameters} - {"box"}
         for kind, own in builders.items()

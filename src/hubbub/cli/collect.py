@@ -32,7 +32,7 @@ class WatermarkOptions:
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Count only what came since the last run, by this column of ids or times (how-to page: Run every night).",
+            help="Count what came since the last run, by this column of ids or times (how-to page: Run every night).",
         ),
     ] = None
     late: Annotated[
