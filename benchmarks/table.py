@@ -12,7 +12,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "reference" / "benchmarks.md"
-REPORT = HERE.parent / "docs" / "how-to" / "report.md"
+REPORT = HERE.parent / "docs" / "explanation" / "page.md"
 COVERAGE = ("sets", "sets_against_likelihood")
 ORDER = (
     "maximum",

@@ -25,6 +25,7 @@ extensions = [
     "mathml",
     "glossary_links",
     "api_pages",
+    "command_reference",
 ]
 templates_path = ["_templates"]
 exclude_patterns = [

@@ -21,7 +21,9 @@ from hubbub.intake.study_files import read_study
 def command(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")],
     draws: Annotated[int, typer.Option(help="Number of outputs to draw for each audited value.")] = DEFAULT_DRAWS,
-    level: Annotated[float, typer.Option(help="Level of the lower bound from these draws.")] = DEFAULT_LEVEL,
+    level: Annotated[
+        float, typer.Option(metavar="SHARE", help="Level of the lower bound from these draws.")
+    ] = DEFAULT_LEVEL,
     mechanism: Annotated[str | None, typer.Option(metavar="NAME", help="Audit only this mechanism.")] = None,
     as_json: AsJson = False,
 ) -> None:

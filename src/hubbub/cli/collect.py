@@ -32,13 +32,14 @@ class WatermarkOptions:
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Go on where the last run ended, by this id or time of arrival (docs/how-to/nightly.md).",
+            help="Count what came since the last run, by this column of ids or times (how-to page: Run every night).",
         ),
     ] = None
     late: Annotated[
         str,
         typer.Option(
-            metavar="tell|count|ignore", help="Rows that arrive behind the watermark: tell, count those in the window."
+            metavar="tell|count|ignore",
+            help="Rows that arrive behind the watermark: tell how many, count those in the window, or ignore them.",
         ),
     ] = "tell"
     late_window: Annotated[
@@ -68,7 +69,10 @@ def command(
     ] = False,
     users_key: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A file with a secret key, under which a digest of each user is kept."),
+        typer.Option(
+            metavar="FILE",
+            help="A file with a secret key, under which a digest of each user is kept: nobody is counted twice.",
+        ),
     ] = None,
     growing: WatermarkOptions,
     by: By = None,

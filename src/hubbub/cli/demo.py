@@ -16,7 +16,9 @@ SHOWN_CELLS = 8
 
 
 def command(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the files.")] = Path("hubbub-demo"),
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder for the files.")] = Path(
+        "hubbub-demo"
+    ),
 ) -> None:
     """Privatize the locations of a city's people, recover the map by every method, and compare with the truth."""
     prepare_folder(output)

@@ -14,7 +14,10 @@ from hubbub.intake.sources.column_names import ColumnNames
 from hubbub.intervals.robust_intervals import check_fakes
 
 MEMORY = DEFAULT_MEMORY
-FILES = "Files (CSV, TSV, JSON lines, Parquet, Arrow), folders, patterns, or addresses of tables."
+FILES = "Files (CSV, TSV, JSON lines, Parquet, Arrow, Excel), folders, patterns, or addresses of tables."
+READING = (
+    "How reports are read"  # the panel of the help, and the page, of the options that every reader of reports takes
+)
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")]
 StudyOrTally = Annotated[Path, typer.Argument(metavar="STUDY|TALLY", help="The study file, or a tally by itself.")]
@@ -30,7 +33,7 @@ By = Annotated[
     typer.Option(
         "--by",
         metavar="COLUMN",
-        help="Each group of this column by itself, or each day, week or month; may be repeated.",
+        help="Each group of this column separately; day, week and month divide by time. May be repeated.",
     ),
 ]
 Against = Annotated[
@@ -39,47 +42,98 @@ Against = Annotated[
 MinGroup = Annotated[
     int, typer.Option(metavar="USERS", help="With groups: join those with fewer users to one group called others.")
 ]
-AllowRejects = Annotated[str, typer.Option(metavar="N|N%", help="Maximum number of rejected rows: 100, or 1%.")]
-RejectsFile = Annotated[
-    Path | None, typer.Option("--rejects", metavar="FILE", help="Write the rejected rows to this CSV file.")
-]
-Memory = Annotated[str, typer.Option(metavar="SIZE", help="Memory for sorting; anything beyond it goes to disk.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-OutputColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of outputs, if not `output`.")]
-UserColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of users, if not `user`.")]
+AllowRejects = Annotated[
+    str, typer.Option(metavar="N|N%", help="Maximum number of rejected rows: 100, or 1%.", rich_help_panel=READING)
+]
+RejectsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--rejects", metavar="FILE", help="Write the rejected rows to this CSV file.", rich_help_panel=READING
+    ),
+]
+Memory = Annotated[
+    str,
+    typer.Option(metavar="SIZE", help="Memory for sorting; anything beyond it goes to disk.", rich_help_panel=READING),
+]
+OutputColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The column of outputs, if not `output`.", rich_help_panel=READING),
+]
+UserColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The column of users, if not `user`.", rich_help_panel=READING),
+]
 MechanismColumn = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The column of mechanisms, if not `mechanism`.")
+    str | None,
+    typer.Option(metavar="NAME", help="The column of mechanisms, if not `mechanism`.", rich_help_panel=READING),
 ]
 TimeColumn = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The column of times for --by day, week or month, if not `time`.")
+    str | None,
+    typer.Option(metavar="NAME", help="The column of times, if not `time`.", rich_help_panel=READING),
 ]
-WeightColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of weights, if not `weight`.")]
-StratumColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of strata of a survey.")]
+WeightColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The column of survey weights, if not `weight`.", rich_help_panel=READING),
+]
+StratumColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The column of strata of a survey, if not `stratum`.", rich_help_panel=READING),
+]
 ClusterColumn = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The column of clusters: users who were sampled together."),
+    typer.Option(
+        metavar="NAME",
+        help="The column of clusters of a survey (users sampled together), if not `cluster`.",
+        rich_help_panel=READING,
+    ),
 ]
 LatColumn = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The column of latitudes, for outputs that are places on the map.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The column of latitudes, if outputs are places, and it is not `lat`.",
+        rich_help_panel=READING,
+    ),
 ]
-LonColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of longitudes.")]
+LonColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The column of longitudes, if not `lon`.", rich_help_panel=READING),
+]
 XColumn = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The column of distances to the east of the grid's south-western corner."),
+    typer.Option(
+        metavar="NAME",
+        help="The column of distances east of the grid's south-western corner, if not `x`.",
+        rich_help_panel=READING,
+    ),
 ]
-YColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of distances to the north of it.")]
+YColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The column of distances north of that corner, if not `y`.", rich_help_panel=READING
+    ),
+]
 EqualFiles = Annotated[
     str | None,
     typer.Option(
-        metavar="skip|count", help="Files with equal bytes: skip copies, or count them as different people's reports."
+        metavar="skip|count",
+        help="Files with equal bytes: skip copies, or count them as different people's reports.",
+        rich_help_panel=READING,
     ),
 ]
 AsOfOption = Annotated[
     str | None,
-    typer.Option("--as-of", metavar="DATE|TIME", help="What was known then: leave out rows with a later time."),
+    typer.Option(
+        "--as-of",
+        metavar="DATE|TIME",
+        help="What was known then: leave out rows with a later time.",
+        rich_help_panel=READING,
+    ),
 ]
 Cluster = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: tcp://HOST:8786 (docs/how-to/cluster.md).")
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: tcp://HOST:8786 (how-to page: Use a cluster)."),
 ]
 
 

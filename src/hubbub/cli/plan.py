@@ -78,16 +78,18 @@ def command(
     reports_per_user: Annotated[
         str, typer.Option(metavar="N[,N...]", help="Number of reports per user; kinds divide their epsilon among them.")
     ] = "1",
-    method: Annotated[str, typer.Option(help="auto, ibu, ems, mle, inv-n or inv-p")] = "auto",
-    distance: Annotated[str, typer.Option(help="tv (total variation) or emd (earth mover's distance).")] = "tv",
+    method: Annotated[str, typer.Option(metavar="NAME", help="auto, ibu, ems, mle, inv-n or inv-p.")] = "auto",
+    distance: Annotated[
+        str, typer.Option(metavar="tv|emd", help="tv (total variation) or emd (earth mover's distance).")
+    ] = "tv",
     radius: Annotated[
         float | None,
         typer.Option(
             help="Distance over which epsilon per unit counts as plain epsilon; default: the domain's diameter."
         ),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="Share of studies that reach the target.")] = 0.5,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    confidence: Annotated[float, typer.Option(metavar="SHARE", help="Share of studies that reach the target.")] = 0.5,
+    level: Annotated[float, typer.Option(metavar="SHARE", help="Confidence level of the intervals.")] = 0.95,
     values: Annotated[
         list[str] | None,
         typer.Option(metavar="VALUE|all", help="Predict the width of this value's interval. Repeatable."),
@@ -100,7 +102,7 @@ def command(
     ] = None,
     as_json: AsJson = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write the plan: .json, .csv, .png or .svg.")
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the plan: .json, .csv, .png or .svg.")
     ] = None,
 ) -> None:
     """Predict the error of a study before collecting, or the number of users or epsilon that it needs.

@@ -29,10 +29,12 @@ class RegionOptions:
 
     regions: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Shares of the regions in this GeoJSON file (docs/how-to/maps.md)."),
+        typer.Option(
+            metavar="FILE", help="Shares of the regions in this GeoJSON file (how-to page: Shares of districts)."
+        ),
     ] = None
     region_name: Annotated[
-        str | None, typer.Option(metavar="PROPERTY", help="The property that names the regions.")
+        str | None, typer.Option(metavar="PROPERTY", help="The property of the GeoJSON file that names the regions.")
     ] = None
     region_intervals: Annotated[
         str, typer.Option(metavar="METHOD", help="auto, linear, or profile: narrower, some seconds for each region.")

@@ -31,7 +31,9 @@ def command(
     ),
     method: Method = "auto",
     level: Level = 0.95,
-    title: Annotated[str | None, typer.Option(help="Title of the page; the study's name by default.")] = None,
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Title of the page; the study's name by default.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Leave out verdicts and slow intervals.")] = False,
     by: By = None,
     against: Against = None,

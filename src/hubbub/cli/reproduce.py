@@ -18,7 +18,9 @@ def command(
     figures: Annotated[
         list[str] | None, typer.Argument(metavar="FIGURE...", help="Names of figures (default: all).")
     ] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the gallery.")] = Path("hubbub-paper"),
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder for the gallery.")] = Path(
+        "hubbub-paper"
+    ),
     quick: Annotated[bool, typer.Option("--quick", help="Few runs and settings: about a minute.")] = False,
     data: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Check-ins as SNAP publishes them, or points with lat and lon.")
