@@ -38,7 +38,8 @@ class Example:
 
 def examples(text: str) -> list[Example]:
     """Return the examples of a page in the order in which they are run."""
-    first, then = [], []
+    first: list[Example] = []
+    then: list[Example] = []
     folded = re.search(rf"^:::\{{dropdown\}} {DATA}$.*?^:::$", text, flags=re.MULTILINE | re.DOTALL)
     blocks = list(FENCE.finditer(text))
     for place, block in enumerate(blocks):
