@@ -21,6 +21,8 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "mathml",
+    "executed_pages",
+    "terminal_output",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints", "gallery", "pictures-and-code/*.ipynb", "pictures-and-code/*.py"]
 
@@ -31,7 +33,6 @@ nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_execution_timeout = 600
-nb_merge_streams = True
 
 # Signatures have the types; sections have the meaning.
 autosummary_generate = True
@@ -63,4 +64,5 @@ html_math_renderer = "mathml"
 html_theme_options = {"sidebar_hide_name": False, "navigation_with_keys": True, "top_of_page_buttons": []}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
 suppress_warnings = ["config.cache"]  # gallery options hold functions, which are not kept between builds

@@ -173,7 +173,6 @@ EXAMPLES = [
     "docs/how-to/plan.md",
     "docs/how-to/privatize.md",
     "docs/how-to/report.md",
-    "docs/tutorials/survey.md",
     "docs/reference/tally.md",
     "docs/how-to/compare-periods.md",
     "docs/how-to/weights.md",

@@ -87,7 +87,9 @@ class Scratch:
                 "autoinstall_known_extensions": False,
             }
         )
-        with suppress(duckdb.InvalidInputException):  # in notebooks without ipywidgets there is no bar, nor a way to say so
+        with suppress(
+            duckdb.InvalidInputException
+        ):  # notebooks without ipywidgets have no bar, and refuse to hear of it
             connection.execute("SET enable_progress_bar = false")  # progress is ours to show
         return connection
 
