@@ -3,7 +3,8 @@
 A cell of `!commands` is shown as a terminal with a prompt, and one that begins with `%%writefile NAME` as the file it
 writes. `|| true` behind a command that is meant to fail is not shown. A cell with the tag `remove-cell` is run and not
 shown; if it ends with a dictionary of texts, the page's sentences take them by their names: {value}`name`. A cell with
-the tag `site-only` is not in the notebook, nor is one with `remove-cell`.
+the tag `site-only` is not in the notebook, nor is one with `remove-cell`. The option `:alt:` of a cell describes its
+picture to those who cannot see it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ VALUE = re.compile(r"\{value\}`([^`]+)`")
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]*\)")
 STARTUP = """import sys
 sys.path.append({folder!r})
+from cell_terminal import use_terminal
 from report_picture import report_picture
+use_terminal(get_ipython())
 """
 log = logging.getLogger(__name__)
 
@@ -56,7 +59,6 @@ def prepare(_: Sphinx, config: Config) -> None:
     os.environ["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
     profile = BUILD / "ipython" / "profile_default"
     (profile / "startup").mkdir(parents=True, exist_ok=True)
-    (profile / "ipython_config.py").write_text("get_config().InteractiveShell.system_raise_on_error = True\n")
     (profile / "startup" / "site.py").write_text(STARTUP.format(folder=str(HERE)))
     os.environ["IPYTHONDIR"] = str(profile.parent)  # the reader's own settings are no part of the site, either
     config.nb_execution_cache_path = str(BUILD / "runs" / digest())
@@ -126,6 +128,15 @@ def show_cells(document: nodes.document) -> None:
                 drop_message(container)
 
 
+def describe_pictures(document: nodes.document) -> None:
+    """Give pictures of cells the description that the cell has."""
+    for cell in document.findall(nodes.container):
+        if cell.get("nb_element") == "cell_code":
+            text = cell.get("cell_metadata", {}).get("alt", "What the code above draws")
+            for image in cell.findall(nodes.image):
+                image["alt"] = text
+
+
 def replace(block: nodes.literal_block, text: str, language: str) -> None:
     """Give a block another text."""
     block.rawsource = text
@@ -158,6 +169,7 @@ def finish_page(app: Sphinx, document: nodes.document) -> None:
     notebook = executed(docname)
     fill_values(document, values(notebook))
     show_cells(document)
+    describe_pictures(document)
     if docname.startswith("tutorials/"):
         offer_notebook(document, docname)
 

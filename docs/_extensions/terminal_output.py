@@ -21,10 +21,8 @@ from sphinx.application import Sphinx
 
 WIDTH = 80  # columns of the terminals in which cells run their commands
 UNFOLDED = 4_000  # columns of the emulated one: long lines are folded here, between words
-FRAMES = 25  # a progress bar is drawn ten times a second; one that was gone sooner is not worth a picture
-FOLDER = re.compile(
-    re.escape(f"{gettempdir()}/{gettempprefix()}") + r"\w+(?=/)"
-)  # in which cells run: a reader has another one
+FRAMES = 100  # bars are drawn ten times a second: one that never knew the time left is shown if it lasted this long
+FOLDER = re.compile(re.escape(f"{gettempdir()}/{gettempprefix()}") + r"\w+(?=/)")  # of the cells: not the reader's
 HOME = "/home/you"
 ERASING = re.compile(r"\r(?![\r\n])")  # what stands in the line is about to be replaced
 NAMES = ("black", "red", "green", "brown", "blue", "magenta", "cyan", "white")
@@ -73,10 +71,8 @@ def row(screen: pyte.Screen, y: int) -> Row:
 def running(erased: Sequence[Row]) -> Row | None:
     """Return the moment to show of what was erased: in the middle, and with the time left where that was known."""
     bars = [each for each in erased if any(char.data in "━╸╺█" for char in each)]
-    if len(bars) < FRAMES:
-        return None
     known = [each for each in bars if " left" in "".join(char.data for char in each)]
-    chosen = known or bars
+    chosen = known or (bars if len(bars) >= FRAMES else [])
     return chosen[len(chosen) // 2] if chosen else None
 
 
@@ -107,7 +103,7 @@ def terminal_html(written: str) -> str:
     rows, erased = replay(written)
     html, moment = "", running(erased)
     if moment is not None:
-        bar = f"<pre>{row_html(moment)}</pre><figcaption>while it runs</figcaption>"
+        bar = f'<pre tabindex="0">{row_html(moment)}</pre><figcaption>while it runs</figcaption>'
         html += f'<figure class="terminal-running">{bar}</figure>'
     if rows:
         text = "\n".join(map(row_html, rows))

@@ -87,9 +87,7 @@ class Scratch:
                 "autoinstall_known_extensions": False,
             }
         )
-        with suppress(
-            duckdb.InvalidInputException
-        ):  # notebooks without ipywidgets have no bar, and refuse to hear of it
+        with suppress(duckdb.InvalidInputException):  # in notebooks without ipywidgets: there is no bar
             connection.execute("SET enable_progress_bar = false")  # progress is ours to show
         return connection
 
