@@ -26,6 +26,8 @@ extensions = [
     "glossary_links",
     "api_pages",
     "command_reference",
+    "executed_pages",
+    "terminal_output",
 ]
 templates_path = ["_templates"]
 exclude_patterns = [
@@ -43,7 +45,6 @@ nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_execution_timeout = 600
-nb_merge_streams = True
 
 # Signatures have the types; sections have the meaning. A name in single backticks is code.
 default_role = "public"
@@ -144,4 +145,5 @@ html_math_renderer = "mathml"
 html_theme_options = {"sidebar_hide_name": False, "navigation_with_keys": True, "top_of_page_buttons": []}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
 suppress_warnings = ["config.cache"]  # gallery options hold functions, which are not kept between builds

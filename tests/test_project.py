@@ -178,7 +178,6 @@ EXAMPLES = [
     "docs/reference/plans.md",
     "docs/how-to/nightly.md",
     "docs/how-to/report.md",
-    "docs/tutorials/survey.md",
     "docs/reference/tally.md",
 ]
 

@@ -87,7 +87,8 @@ class Scratch:
                 "autoinstall_known_extensions": False,
             }
         )
-        connection.execute("SET enable_progress_bar = false")  # progress is ours to show
+        with suppress(duckdb.InvalidInputException):  # in notebooks without ipywidgets: there is no bar
+            connection.execute("SET enable_progress_bar = false")  # progress is ours to show
         return connection
 
     def _holds(self, table: str) -> bool:
