@@ -23,6 +23,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -65,7 +66,8 @@ def main() -> None:
 def _tell_usage(error: Any) -> int:
     """Say how a command was called wrongly; arguments may be addresses with passwords in them."""
     message, context = redact(error.format_message()), error.ctx
-    if not message:  # no command was named, and the help was shown instead
+    if context is not None and message == redact(context.get_help()):  # no command was named
+        typer.echo(message)
         return int(error.exit_code)
     if context is not None:
         typer.echo(context.get_usage(), err=True)

@@ -10,9 +10,8 @@ import typer
 
 from hubbub.cli.console import err
 from hubbub.cli.input_summary import print_notes
+from hubbub.client import DOMAINS
 from hubbub.core.text import listed
-from hubbub.intake.new_studies.api import draft_study
-from hubbub.intake.study import DOMAINS
 
 Kind = Enum("Kind", {kind: kind for kind in DOMAINS})  # type: ignore[misc]  # the names are data
 KINDS = f"The kind of domain: {listed(list(DOMAINS), word='or')}."
@@ -37,6 +36,8 @@ def command(
     edges: Annotated[str | None, typer.Option(metavar="LIST", help="bins: their edges, such as 0,5,10,60.")] = None,
 ) -> None:
     """Write a commented study file to start from."""
+    from hubbub.intake.new_studies.api import draft_study
+
     draft = draft_study(
         kind.value, name=name, places=places, cell=cell, columns=columns, rows=rows, labels=labels, column=column,
         low=low, high=high, edges=None if edges is None else _numbers(edges),
