@@ -17,6 +17,7 @@ COVERAGE = ("sets", "sets_against_likelihood")
 ORDER = (
     "maximum",
     "peers",
+    "first_use",
     "randomized_response",
     "planar",
     "sampling",

@@ -12,7 +12,11 @@ import yaml
 
 ROOT = Path(__file__).parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-CONDA_NAMES = {"POT": "pot", "matplotlib": "matplotlib-base"}  # where conda packages are called otherwise
+CONDA_NAMES = {
+    "POT": "pot",
+    "duckdb": "python-duckdb",
+    "matplotlib": "matplotlib-base",
+}  # where conda packages are called otherwise
 
 
 def requirement(entry: str) -> tuple[str, str]:

@@ -18,7 +18,9 @@ import pytest
 from importlinter.cli import lint_imports
 
 import hubbub as hb
+import hubbub.public as public
 from benchmark_modules import benchmark
+from hubbub.cli.commands import COMMANDS
 from hubbub.intake.reject_causes import CAUSES
 
 ROOT = Path(__file__).parent.parent
@@ -244,6 +246,33 @@ def test_what_is_slow_to_load_is_loaded_where_it_is_used() -> None:
     code = f"import sys, hubbub.cli.app, hubbub.public; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "[]"
+
+
+def test_help_waits_for_no_library() -> None:
+    """Modules of commands declare their options; what they work with is imported when they run."""
+    slow = ["duckdb", "matplotlib", "numpy", "pandas", "pyarrow", "pydantic", "rich.markdown", "scipy"]
+    code = f"""
+import importlib, sys
+from hubbub.cli.app import app
+from hubbub.cli.commands import COMMANDS
+for words in ([], *([name] for name in COMMANDS)):
+    try:
+        app([*words, "--help"], standalone_mode=False)
+    except SystemExit:
+        pass
+print([name for name in {slow} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert done.stdout.count("Usage: ") == len(COMMANDS) + 1
+
+
+def test_a_name_loads_what_it_needs_and_is_the_one_of_the_list() -> None:
+    code = "import sys, hubbub; hubbub.Integers; print('hubbub.solvers' in sys.modules, 'hubbub.public' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.split() == ["False", "False"]
+    assert sorted(hb.__all__) == sorted([*public.__all__, "__version__"])
+    assert [name for name in public.__all__ if getattr(hb, name) is not getattr(public, name)] == []
 
 
 def test_every_cause_is_in_the_documentation() -> None:
