@@ -1,6 +1,6 @@
 """What a newcomer waits for: the first line, the version, the help, a small estimate, and compiling the loops.
 
-Each is a fresh process, timed in turn with one of `python -c pass`: on a busy machine all wait alike, and the ratio stays.
+Each is a fresh process, timed in turn with one of `python -c pass`: on a busy machine both wait, and the ratio stays.
 
 Run: python benchmarks/startup.py
 """
