@@ -27,7 +27,7 @@ RUNNER = Path(__file__).parent / "peers" / "first_use.py"
 # What pip is asked for, then what has to be added for the job to run where the tool does not ask for it itself.
 TOOLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "multi_freq_ldpy": (("multi-freq-ldpy==0.2.5",), ("scipy", "xxhash<4")),
-    "pure_ldp": (("pure-ldp==1.2.0",), ("scikit-learn", "scipy", "xxhash<4", "bitstring", "bitarray")),
+    "pure_ldp": (("pure-ldp==1.2.0",), ("scikit-learn", "scipy", "statsmodels", "matplotlib", "seaborn", "xxhash<4")),
     "pyunfold": (("pyunfold==0.5.0",), ()),
     "opendp": (("opendp==0.16.0",), ()),
     "qif": (("qif==1.6.0",), ()),

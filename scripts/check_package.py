@@ -103,8 +103,8 @@ def check_contents(wheel: Path, archive: Path) -> str:
     if not wheel.name.endswith("-py3-none-any.whl"):
         raise PackageError(f"{wheel.name} is not a wheel for every machine")
     packed = contents(wheel)
-    package = [path for path in (ROOT / "src" / "hubbub").rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    wanted = [path.relative_to(ROOT / "src").as_posix() for path in package]
+    package = [path for path in (ROOT / "src" / "hubbub").rglob("*") if path.is_file()]
+    wanted = [path.relative_to(ROOT / "src").as_posix() for path in package if "__pycache__" not in path.parts]
     if missing := sorted(set(wanted) - set(packed)):
         raise PackageError(f"not in the wheel, see package-data in pyproject.toml: {', '.join(missing)}")
     if foreign := sorted(name for name in packed if not name.startswith(("hubbub/", "hubbub-"))):

@@ -234,6 +234,13 @@ def test_the_coverage_that_the_page_of_reports_tells_is_the_one_measured() -> No
     assert with_coverage(page.replace("% |", "% or so |")) == page  # what is typed in does not stay
 
 
+def test_what_the_page_of_other_tools_tells_was_measured() -> None:
+    with_peers = runpy.run_path(str(ROOT / "benchmarks" / "table.py"))["with_peers"]
+    page = (ROOT / "docs" / "explanation" / "peers.md").read_text(encoding="utf-8")
+    assert with_peers(page) == page
+    assert with_peers(page.replace("solved; gap", "perfect; gap")) == page  # what is typed in does not stay
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py")))
 def test_benchmarks_still_find_what_they_import(name: str) -> None:
     """They run seldom: a function that was renamed would be missed when hours of studies are about to begin."""

@@ -58,7 +58,7 @@ def pyunfold(outputs: list[int], values: int, epsilon: float) -> dict[str, Any]:
 
 
 def opendp(outputs: list[int], values: int, epsilon: float) -> dict[str, Any]:  # noqa: ARG001
-    """Privatize one value; there is no estimator for what many people sent."""
+    """Privatize one value; what many people sent is estimated for vectors of bits only."""
     import opendp.prelude as dp  # type: ignore[import-not-found]
 
     dp.enable_features("contrib")
@@ -66,7 +66,7 @@ def opendp(outputs: list[int], values: int, epsilon: float) -> dict[str, Any]:  
     mechanism = dp.m.make_randomized_response(list(range(values)), probability)
     if mechanism(3) not in range(values):
         raise ValueError("a report outside the categories")
-    return {"make_randomized_response: privatizes, estimates nothing": None}
+    return {"make_randomized_response": None}
 
 
 def qif(outputs: list[int], values: int, epsilon: float) -> dict[str, Any]:
