@@ -18,7 +18,7 @@ import numpy as np
 
 from measure import row, save
 
-ROUNDS = 11
+ROUNDS = 7
 BARE = ("-c", "pass")
 SECONDS = 0.35
 BARE_SECONDS = 0.025  # of `python -c pass` where nothing else runs: what a number of seconds means as a ratio

@@ -20,7 +20,10 @@ from importlinter.cli import lint_imports
 import hubbub as hb
 import hubbub.public as public
 from benchmark_modules import benchmark
+from hubbub import client
 from hubbub.cli.commands import COMMANDS
+from hubbub.core.defaults import DOMAIN_KINDS
+from hubbub.intake import study
 from hubbub.intake.reject_causes import CAUSES
 
 ROOT = Path(__file__).parent.parent
@@ -257,7 +260,7 @@ def test_what_is_slow_to_load_is_loaded_where_it_is_used() -> None:
 
 def test_help_waits_for_no_library() -> None:
     """Modules of commands declare their options; what they work with is imported when they run."""
-    slow = ["duckdb", "matplotlib", "numpy", "pandas", "pyarrow", "pydantic", "rich.markdown", "scipy"]
+    slow = ["duckdb", "hubbub.client", "matplotlib", "numpy", "pandas", "pyarrow", "pydantic", "rich", "scipy"]
     code = f"""
 import importlib, sys
 from hubbub.cli.app import app
@@ -272,6 +275,7 @@ print([name for name in {slow} if name in sys.modules])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.splitlines()[-1] == "[]"
     assert done.stdout.count("Usage: ") == len(COMMANDS) + 1
+    assert DOMAIN_KINDS == client.DOMAINS == tuple(study.DOMAINS)
 
 
 def test_a_plain_file_is_read_without_pandas(tmp_path: Path) -> None:

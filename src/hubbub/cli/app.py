@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from hubbub import __version__
 from hubbub.cli.commands import CommandGroup
 from hubbub.cli.console import use_utf8
 from hubbub.core.errors import HubbubError, SettingError
@@ -30,6 +29,8 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
+        from hubbub import __version__
+
         typer.echo(f"hubbub {__version__}")
         raise typer.Exit
 

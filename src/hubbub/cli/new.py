@@ -10,11 +10,11 @@ import typer
 
 from hubbub.cli.console import err
 from hubbub.cli.input_summary import print_notes
-from hubbub.client import DOMAINS
+from hubbub.core.defaults import DOMAIN_KINDS
 from hubbub.core.text import listed
 
-Kind = Enum("Kind", {kind: kind for kind in DOMAINS})  # type: ignore[misc]  # the names are data
-KINDS = f"The kind of domain: {listed(list(DOMAINS), word='or')}."
+Kind = Enum("Kind", {kind: kind for kind in DOMAIN_KINDS})  # type: ignore[misc]  # the names are data
+KINDS = f"The kind of domain: {listed(DOMAIN_KINDS, word='or')}."
 PLACES = "grid: take the box from PUBLIC places: a table with lat and lon, or GeoJSON. Never from respondents' places."
 OUTPUT = typer.Option("-o", "--output", metavar="FILE", help="The study file to write.")
 
