@@ -20,7 +20,7 @@ TEST_SETTINGS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMB
 # What does not need each other is made side by side: a browser for the tests while the packages are installed.
 MAKEFLAGS += --jobs=2
 
-.PHONY: docs docs-serve demo test lint style format slow matrix paper benchmarks studies accuracy few-values clean
+.PHONY: docs docs-serve demo test lint style format slow matrix package paper benchmarks studies accuracy few-values clean
 
 demo: $(RUNTIME)
 	$(BIN)/hubbub demo -o demo-output
@@ -48,6 +48,10 @@ docs: $(DOCS)
 
 docs-serve: docs
 	$(BIN)/python scripts/serve_site.py site
+
+# Builds wheel and source distribution, checks both, installs the wheel alone and runs it; what passed is left in dist.
+package:
+	$(PYTHON) scripts/check_package.py dist
 
 # Installs and imports hubbub under every Python version that pyproject.toml claims and this machine has.
 matrix:

@@ -13,10 +13,13 @@ from typing import Any
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "reference" / "benchmarks.md"
 REPORT = HERE.parent / "docs" / "explanation" / "page.md"
+PEERS = HERE.parent / "docs" / "explanation" / "peers.md"
 COVERAGE = ("sets", "sets_against_likelihood")
+PEER_RESULTS = ("peers", "first_use")
 ORDER = (
     "maximum",
     "peers",
+    "first_use",
     "randomized_response",
     "planar",
     "sampling",
@@ -83,6 +86,7 @@ def main() -> None:
             parts.append(f"\n{BELOW[name]}\n")
     PAGE.write_text("".join(parts))
     REPORT.write_text(with_coverage(REPORT.read_text()))
+    PEERS.write_text(with_peers(PEERS.read_text()))
 
 
 def with_coverage(text: str) -> str:
@@ -107,6 +111,28 @@ def coverage(rows: list[dict[str, Any]], wider: dict[str, list[float]]) -> str:
         ratios = between([ratio for row in own for ratio in wider.get(row["problem"], [])])
         lines.append(f"| {name} | {min(held):.1%} | {max(held):.1%} | {widths} | {ratios} |\n")
     return "".join(lines)
+
+
+def with_peers(text: str) -> str:
+    """Return the page on other tools with what was measured of them."""
+    maxima, first = (json.loads((HERE / "results" / f"{name}.json").read_text())["rows"] for name in PEER_RESULTS)
+    times = [
+        (row["problem"], row["tool"], row["settings"] or "defaults", row["seconds"], row["gap"], row["its own verdict"])
+        for row in maxima
+    ]
+    tools = [(row["problem"], row["measured"], row["reached"]) for row in first]
+    text = _filled(
+        text, "| problem | tool | settings | seconds | gap | what it says |\n|---|---|---|---|---|---|\n", times
+    )
+    return _filled(text, "| tool | what was done | outcome |\n|---|---|---|\n", tools)
+
+
+def _filled(text: str, head: str, rows: list[tuple[str, ...]]) -> str:
+    """Return a page with other rows below the head of a table."""
+    before, after = text.split(head)
+    old = takewhile(lambda line: line.startswith("| "), after.splitlines(keepends=True))
+    lines = ["| " + " | ".join(cell.replace("|", "/") for cell in row) + " |\n" for row in rows]
+    return before + head + "".join(lines) + after.removeprefix("".join(old))
 
 
 def between(numbers: list[float]) -> str:

@@ -336,7 +336,7 @@ def test_help_shows_no_types(command: str) -> None:
 )
 def test_usage_lines_read_as_the_documentation_does(command: str, usage: str) -> None:
     done = run(command, "--help", cwd=Path.cwd())
-    assert f"Usage: hubbub {command} [OPTIONS] {usage} " in done.stdout
+    assert f"Usage: hubbub {command} [OPTIONS] {usage}\n" in done.stdout
 
 
 def test_demo_overwrites_nothing_but_its_own(tmp_path: Path) -> None:

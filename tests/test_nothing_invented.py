@@ -18,9 +18,9 @@ import pytest
 from pyarrow import parquet
 
 import hubbub as hb
+from hubbub.core.defaults import DEFAULT_MEMORY
 from hubbub.intake import cluster_reading as clustered
 from hubbub.intake.cluster_tasks import ReadPart, read_part
-from hubbub.intake.counting.external_sort import DEFAULT_MEMORY
 from hubbub.intake.sources.parquet_arrow import ParquetSource
 
 LINE = hb.Integers(0, 9)

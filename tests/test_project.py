@@ -18,7 +18,12 @@ import pytest
 from importlinter.cli import lint_imports
 
 import hubbub as hb
+import hubbub.public as public
 from benchmark_modules import benchmark
+from hubbub import client
+from hubbub.cli.commands import COMMANDS
+from hubbub.core.defaults import DOMAIN_KINDS
+from hubbub.intake import study
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hubbub"
@@ -232,6 +237,13 @@ def test_the_coverage_that_the_page_of_reports_tells_is_the_one_measured() -> No
     assert with_coverage(page.replace("% |", "% or so |")) == page  # what is typed in does not stay
 
 
+def test_what_the_page_of_other_tools_tells_was_measured() -> None:
+    with_peers = runpy.run_path(str(ROOT / "benchmarks" / "table.py"))["with_peers"]
+    page = (ROOT / "docs" / "explanation" / "peers.md").read_text(encoding="utf-8")
+    assert with_peers(page) == page
+    assert with_peers(page.replace("solved; gap", "perfect; gap")) == page  # what is typed in does not stay
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py")))
 def test_benchmarks_still_find_what_they_import(name: str) -> None:
     """They run seldom: a function that was renamed would be missed when hours of studies are about to begin."""
@@ -244,6 +256,48 @@ def test_what_is_slow_to_load_is_loaded_where_it_is_used() -> None:
     code = f"import sys, hubbub.cli.app, hubbub.public; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "[]"
+
+
+def test_help_waits_for_no_library() -> None:
+    """Modules of commands declare their options; what they work with is imported when they run."""
+    slow = ["duckdb", "hubbub.client", "matplotlib", "numpy", "pandas", "pyarrow", "pydantic", "rich", "scipy"]
+    code = f"""
+import importlib, sys
+from hubbub.cli.app import app
+from hubbub.cli.commands import COMMANDS
+for words in ([], *([name] for name in COMMANDS)):
+    try:
+        app([*words, "--help"], standalone_mode=False)
+    except SystemExit:
+        pass
+print([name for name in {slow} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert done.stdout.count("Usage: ") == len(COMMANDS) + 1
+    assert DOMAIN_KINDS == client.DOMAINS == tuple(study.DOMAINS)
+
+
+def test_a_plain_file_is_read_without_pandas(tmp_path: Path) -> None:
+    """Arrow's own conversions load it where it is installed, which took a third of a small estimate's time."""
+    (tmp_path / "reports.csv").write_text("output\nyes\nno\nyes\n")
+    code = """
+import sys, hubbub as hb
+study = hb.Study(hb.Categories(["yes", "no"]), {"q": hb.RandomizedResponse(hb.Categories(["yes", "no"]), 1.0)})
+print(hb.read_reports("reports.csv", study).users, "pandas" in sys.modules)
+"""
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["3", "False"]
+
+
+def test_a_name_loads_what_it_needs_and_is_the_one_of_the_list() -> None:
+    code = "import sys, hubbub; hubbub.Integers; print('hubbub.solvers' in sys.modules, 'hubbub.public' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.split() == ["False", "False"]
+    assert sorted(hb.__all__) == sorted([*public.__all__, "__version__"])
+    assert [name for name in public.__all__ if getattr(hb, name) is not getattr(public, name)] == []
 
 
 def test_the_cost_model_has_the_numbers_that_were_measured() -> None:

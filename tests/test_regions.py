@@ -532,7 +532,7 @@ def test_files_of_regions_take_no_time_for_what_they_do_not_hold(folder: Path, m
     def never(*_: object, **__: object) -> None:
         raise AssertionError("verdicts and intervals of cells are not in these files")
 
-    monkeypatch.setattr(estimate_command, "check", SimpleNamespace(steps=never))
+    monkeypatch.setattr("hubbub.trust_check.check", SimpleNamespace(steps=never))
     places = RegionOptions(regions=folder / "d.geojson", region_name="kez", region_intervals="linear")
     estimate_command.command(
         str(folder / "study.toml"),

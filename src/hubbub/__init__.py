@@ -13,24 +13,38 @@ if TYPE_CHECKING:
 
     __version__: str
 
+_homes: dict[str, str] = {}
+
 
 def __getattr__(name: str) -> object:
-    """Load the library when its first name is asked for: `hubbub.client` on a device does without NumPy."""
+    """Load what a name needs when it is asked for: `hb.Integers` waits for no solver, `hubbub.client` for nothing."""
     if name == "__version__":  # the package may have been copied to a device, without what an installer notes of it
         return import_module("importlib.metadata").version("hubbub")
-    public = import_module("hubbub.public")
     if name == "__all__":
-        return [*public.__all__, "__version__"]
-    if name not in public.__all__:
+        return [*_places(), "__version__"]
+    if name not in _places():
         short_names = import_module("hubbub.client").SHORT_NAMES
         kind = short_names.get(name.lower(), ("", {}))[0].title().replace("-", "")
         hint = f"; {name} is called {kind} here" if kind else ""
         raise AttributeError(f"module 'hubbub' has no attribute {name!r}{hint}")
-    globals()[name] = value = getattr(public, name)
+    globals()[name] = value = getattr(import_module(_places()[name]), name)
     return value
+
+
+def _places() -> dict[str, str]:
+    """Return the package of each public name: the imports of `hubbub.public`, read instead of run."""
+    if not _homes:
+        ast, util = import_module("ast"), import_module("importlib.util")
+        source = util.find_spec("hubbub.public").loader.get_source("hubbub.public")
+        if source is None:  # an installation without sources
+            _homes.update(dict.fromkeys(import_module("hubbub.public").__all__, "hubbub.public"))
+        else:
+            imports = [node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)]
+            _homes.update((alias.name, node.module) for node in imports for alias in node.names)
+    return _homes
 
 
 def __dir__() -> list[str]:
     """Return the public names and what every module has, for completion: not the parts that happen to be loaded."""
     special = [name for name in globals() if name.startswith("__") and name.endswith("__")]
-    return sorted({*special, *import_module("hubbub.public").__all__, "__version__"})
+    return sorted({*special, *_places(), "__version__"})

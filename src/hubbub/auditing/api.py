@@ -14,6 +14,7 @@ from hubbub.auditing.sampler_fit import compare_with_matrix
 from hubbub.client import as_whole
 from hubbub.core import validation
 from hubbub.core.arrays import Array, as_real
+from hubbub.core.defaults import DEFAULT_AUDIT_LEVEL, DEFAULT_DRAWS
 from hubbub.core.errors import MechanismError, SettingError, shorten
 from hubbub.core.progress import Progress, map_steps, stepwise
 from hubbub.core.serialization import ReadOnly
@@ -21,9 +22,7 @@ from hubbub.domains import Domain
 from hubbub.intake.study import Study, check_study
 from hubbub.mechanisms import Mechanism
 
-DEFAULT_DRAWS = 100_000  # of each audited value
 MIN_DRAWS = 100  # fewer show nothing
-DEFAULT_LEVEL = 0.99
 REFUTATION_LEVEL = 1 - 1e-6  # at which draws refute a mechanism of the library
 
 
@@ -35,7 +34,7 @@ def audit(
     epsilon: float | None = None,
     metric: bool = False,
     draws: int = DEFAULT_DRAWS,
-    level: float = DEFAULT_LEVEL,
+    level: float = DEFAULT_AUDIT_LEVEL,
     reports_per_user: int | None = 1,
 ) -> Generator[Progress, None, Audit]:
     """Audit the epsilon that a mechanism, or a sampler of your own, claims.
@@ -194,7 +193,7 @@ def _prove(mechanism: Mechanism | None) -> Generator[Progress, None, tuple[Exact
 
 @stepwise
 def audit_study(
-    study: Study, *, mechanism: str | None = None, draws: int = DEFAULT_DRAWS, level: float = DEFAULT_LEVEL
+    study: Study, *, mechanism: str | None = None, draws: int = DEFAULT_DRAWS, level: float = DEFAULT_AUDIT_LEVEL
 ) -> Generator[Progress, None, StudyAudit]:
     """Audit the mechanisms of a study, or one of them, with the number of reports that it allows each user."""
     check_study(study, "audit_study(study)")

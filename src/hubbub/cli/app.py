@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from hubbub import __version__
 from hubbub.cli.commands import CommandGroup
 from hubbub.cli.console import use_utf8
 from hubbub.core.errors import HubbubError, SettingError
@@ -23,12 +22,15 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 def _version(wanted: bool) -> None:
     if wanted:
+        from hubbub import __version__
+
         typer.echo(f"hubbub {__version__}")
         raise typer.Exit
 
@@ -65,7 +67,8 @@ def main() -> None:
 def _tell_usage(error: Any) -> int:
     """Say how a command was called wrongly; arguments may be addresses with passwords in them."""
     message, context = redact(error.format_message()), error.ctx
-    if not message:  # no command was named, and the help was shown instead
+    if context is not None and message == redact(context.get_help()):  # no command was named
+        typer.echo(message)
         return int(error.exit_code)
     if context is not None:
         typer.echo(context.get_usage(), err=True)

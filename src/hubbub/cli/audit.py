@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
-from hubbub.auditing import Audit, StudyAudit, audit_study
-from hubbub.auditing.api import DEFAULT_DRAWS, DEFAULT_LEVEL
 from hubbub.cli.console import out
 from hubbub.cli.options import AsJson
 from hubbub.cli.progress_bar import follow
-from hubbub.intake.study_files import read_study
+from hubbub.core.defaults import DEFAULT_AUDIT_LEVEL, DEFAULT_DRAWS
+
+if TYPE_CHECKING:
+    from hubbub.auditing import Audit, StudyAudit
 
 
 def command(
@@ -23,11 +23,14 @@ def command(
     draws: Annotated[int, typer.Option(help="Number of outputs to draw for each audited value.")] = DEFAULT_DRAWS,
     level: Annotated[
         float, typer.Option(metavar="SHARE", help="Level of the lower bound from these draws.")
-    ] = DEFAULT_LEVEL,
+    ] = DEFAULT_AUDIT_LEVEL,
     mechanism: Annotated[str | None, typer.Option(metavar="NAME", help="Audit only this mechanism.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Prove and test the epsilon that each mechanism claims; exit with 1 if a claim is refuted."""
+    from hubbub.auditing import audit_study
+    from hubbub.intake.study_files import read_study
+
     result = follow(audit_study.steps(read_study(study), mechanism=mechanism, draws=draws, level=level), "auditing")
     if as_json:
         typer.echo(json.dumps(result.document(), allow_nan=False, ensure_ascii=False))
@@ -38,6 +41,8 @@ def command(
 
 
 def _show(result: StudyAudit) -> None:
+    from rich.table import Table
+
     console = out()
     table = Table()
     for name in ("mechanism", "claimed epsilon", "realised, at most", "by draws, at least", "verdict"):

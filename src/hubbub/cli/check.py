@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from hubbub.cli.console import out, print_json, printable
 from hubbub.cli.input_summary import ALL_USERS, print_summary, read_and_print_notes, read_groups_and_print_notes
@@ -21,14 +20,10 @@ from hubbub.cli.options import (
     fakes_share,
 )
 from hubbub.cli.progress_bar import follow
-from hubbub.core import validation
 from hubbub.core.text import plural
-from hubbub.exporting.json_documents import check_document, groups_document
-from hubbub.intake.read_plan import refuse_overwriting
-from hubbub.intervals.result import error_text
-from hubbub.reports import Reports
-from hubbub.trust_check import Check
-from hubbub.trust_check import check as check_reports
+
+if TYPE_CHECKING:
+    from hubbub.trust_check import Check
 
 
 def command(
@@ -46,6 +41,12 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Say how far an answer from these reports can be trusted."""
+    from hubbub.core import validation
+    from hubbub.exporting.json_documents import check_document, groups_document
+    from hubbub.intake.read_plan import refuse_overwriting
+    from hubbub.reports import Reports
+    from hubbub.trust_check import check as check_reports
+
     validation.level(level, "check")
     validation.share(share, "share", "check")
     allowed = fakes_share(fakes, "check")
@@ -71,6 +72,10 @@ def command(
 
 
 def _show(result: Check) -> None:
+    from rich.table import Table
+
+    from hubbub.intervals.result import error_text
+
     console = out()
     if result.contradiction:
         console.print(f"{result.contradiction}\n", style="bold red")

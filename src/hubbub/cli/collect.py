@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,12 +13,11 @@ from hubbub.cli.input_summary import print_notes, print_summary
 from hubbub.cli.options import AsJson, By, Cluster, ReadingOptions, Sources, StudyFile
 from hubbub.cli.progress_bar import follow
 from hubbub.core.text import plural
-from hubbub.exporting.json_documents import tally_document
-from hubbub.intake import Tally, collect, read_study
-from hubbub.intake.counting.watermark import Watermark
-from hubbub.intake.group_names import group_titles
-from hubbub.intake.read_plan import refuse_overwriting
-from hubbub.intake.tallies.tally_summary import CountedSource
+
+if TYPE_CHECKING:
+    from hubbub.intake import Tally
+    from hubbub.intake.counting.watermark import Watermark
+    from hubbub.intake.tallies.tally_summary import CountedSource
 
 MAX_NAMED_GROUPS = 12
 MAX_NAME_LETTERS = 300  # of a source: an address, whose end names the table
@@ -80,6 +79,9 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Count reports into a tally: a small file that estimate, check and merge take."""
+    from hubbub.intake import collect, read_study
+    from hubbub.intake.read_plan import refuse_overwriting
+
     refuse_overwriting(reading.rejects, [study, users_key], "--rejects")
     run = collect.steps(
         read_study(study),
@@ -97,6 +99,9 @@ def command(
 
 def show_tally(tally: Tally, as_json: bool) -> None:
     """Print what a tally holds."""
+    from hubbub.exporting.json_documents import tally_document
+    from hubbub.intake.group_names import group_titles
+
     summary = tally.summary
     print_notes(summary.notes)
     if as_json:

@@ -1,7 +1,7 @@
 """The commands, imported when they are called, and their help: values named as in the documentation, no types.
 
-A command is the function `command` in the module of its name. Only the one that is called is imported, so that none
-waits for the libraries of the others.
+A command is the function `command` in the module of its name. Only the one that is called is imported, and it imports
+what it works with when it runs: help waits for none of the libraries.
 
 Typer shows the type of every parameter beside its name: `<path>`, `<list[str]>`, and `<bool>` beside flags, which take
 no value. Here options show what stands for their value, and arguments only their names.
@@ -35,6 +35,7 @@ COMMANDS = (
     "report",
     "reproduce",
 )  # in the order of the help: first look, then the way of a study
+LISTING = "hubbub.cli.commands.LISTING"  # in the memory of a call: its commands are shown, not run
 METAVARS = {"Path": "PATH", "int": "N", "float": "X", "str": "TEXT"}  # where an option names nothing better
 
 
@@ -58,13 +59,21 @@ class CommandGroup(TyperGroup):
         """Return the names of all commands."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: Context, name: str) -> Any:  # type: ignore[override]  # noqa: ARG002
+    def get_command(self, ctx: Context, name: str) -> Any:  # type: ignore[override]
         """Import one command; None where there is none of that name."""
         if name not in COMMANDS:
             return None
-        program = typer.Typer(add_completion=False)
-        program.command(name, cls=Command)(_with_shared_options(importlib.import_module(f"hubbub.cli.{name}").command))
+        command = importlib.import_module(f"hubbub.cli.{name}").command
+        if LISTING in ctx.meta:
+            return TyperCommand(name, short_help=(inspect.getdoc(command) or "").partition("\n\n")[0])
+        program = typer.Typer(add_completion=False, rich_markup_mode=None)
+        program.command(name, cls=Command)(_with_shared_options(command))
         return typer.main.get_command(program)
+
+    def format_help(self, ctx: Context, formatter: Any) -> None:  # type: ignore[override]
+        """Show what each command does; building their parameters, too, would take most of the time."""
+        ctx.meta[LISTING] = True
+        super().format_help(ctx, formatter)
 
     def get_params(self, ctx: Context) -> list[Any]:  # type: ignore[override]
         """Return the parameters, each with what is shown of it."""
@@ -100,6 +109,7 @@ def _shown(parameter: Any) -> Any:
         vars(parameter)["display_type_rich"] = lambda ctx: None  # noqa: ARG005  # an argument's metavar is its name
     elif isinstance(parameter, TyperOption) and parameter.is_flag:
         parameter.metavar = ""
+        parameter.default = bool(parameter.default)  # --help has None, for which Typer would load its validation
     elif isinstance(parameter, TyperOption) and parameter.metavar is None:
         parameter.metavar = METAVARS[parameter.bare_type()]
     return parameter

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from hubbub.cli.console import out, printable
 from hubbub.cli.input_summary import print_notes
@@ -13,13 +12,12 @@ from hubbub.cli.options import Against, AsJson, By, Level, MinGroup, ReadingOpti
 from hubbub.cli.progress_bar import follow
 from hubbub.cli.result_file import ResultFile, check_output
 from hubbub.cli.several_groups import read_named, write_or_print
-from hubbub.comparison import Comparison, GroupComparison
-from hubbub.comparison.named_groups import compare_named
-from hubbub.comparison.small_groups import check_several
-from hubbub.core import validation
 from hubbub.core.text import whole_percent
-from hubbub.exporting.json_documents import comparison_document
-from hubbub.rendering import facts_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hubbub.comparison import Comparison, GroupComparison
 
 MAX_SHOWN_VALUES = 20
 
@@ -43,6 +41,13 @@ def command(
     output: ResultFile = None,
 ) -> None:
     """Compare groups: whether they differ, in which values, and by how much."""
+    from hubbub.comparison import Comparison
+    from hubbub.comparison.named_groups import compare_named
+    from hubbub.comparison.small_groups import check_several
+    from hubbub.core import validation
+    from hubbub.exporting.json_documents import comparison_document
+    from hubbub.rendering import facts_text
+
     validation.level(level, "compare")
     validation.whole(min_group, "min_group", "compare")
     check_output(output, inputs, reading)
@@ -62,6 +67,8 @@ def command(
 
 
 def _pair_table(comparison: Comparison) -> Table:
+    from rich.table import Table
+
     shown = comparison.largest(MAX_SHOWN_VALUES)
     hidden = comparison.labels.size - shown.size
     table = Table(caption=f"and {hidden:,} more; write them all with -o comparison.csv" if hidden else None)
@@ -83,6 +90,8 @@ def _pair_table(comparison: Comparison) -> Table:
 
 
 def _groups_table(comparison: GroupComparison) -> Table:
+    from rich.table import Table
+
     table = Table()
     table.add_column("group", overflow="fold")
     for name in ("users", printable(comparison.order_of, 20), "rank", "differs in"):

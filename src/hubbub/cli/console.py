@@ -5,15 +5,14 @@ from __future__ import annotations
 import codecs
 import io
 import json
-import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
 
-from hubbub.core.redaction import redact
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def use_utf8() -> None:
@@ -29,29 +28,17 @@ def use_utf8() -> None:
                 stream.reconfigure(encoding="utf-8", errors=stream.errors)
 
 
-class PlainConsole(Console):
-    """A console that shows texts as they are: labels are data, not markup."""
-
-    def __init__(self, *, stderr: bool = False) -> None:
-        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
-
-    def print(self, *objects: Any, **options: Any) -> None:
-        """Print as Rich does, and hide passwords: the name of a file may be an address that was given by mistake."""
-        super().print(*(redact(each) if isinstance(each, str) else each for each in objects), **options)
-
-    def on_broken_pipe(self) -> None:
-        """Leave in silence: the reader of our output has seen enough."""
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0)
-
-
 def out() -> Console:
     """Return the console for results."""
+    from hubbub.cli.plain_console import PlainConsole
+
     return PlainConsole()
 
 
 def err() -> Console:
     """Return the console for progress and messages."""
+    from hubbub.cli.plain_console import PlainConsole
+
     return PlainConsole(stderr=True)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Column, Table
 
 from hubbub.cli.console import out
 from hubbub.cli.progress_bar import follow
-from hubbub.demo import DemoResult, prepare_folder, run_demo, write_demo
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hubbub.demo import DemoResult
 
 SHOWN_CELLS = 8
 
@@ -21,6 +24,8 @@ def command(
     ),
 ) -> None:
     """Privatize the locations of a city's people, recover the map by every method, and compare with the truth."""
+    from hubbub.demo import prepare_folder, run_demo, write_demo
+
     prepare_folder(output)
     result = follow(run_demo.steps(), "demo")
     paths = write_demo(result, output)
@@ -35,6 +40,8 @@ def command(
 
 def _shares_table(result: DemoResult) -> Table:
     """Return the shares of the busiest cells, by every method."""
+    from rich.table import Column, Table
+
     title = f"Share of people in the {SHOWN_CELLS} busiest cells, in %"
     methods = (Column(method.name, justify="right") for method in result.methods)
     columns = (Column("cell", justify="right"), Column("true", justify="right", style="bold"), *methods)
@@ -47,6 +54,8 @@ def _shares_table(result: DemoResult) -> Table:
 
 def _distances_table(result: DemoResult) -> Table:
     """Return how far each method's result is from the truth."""
+    from rich.table import Column, Table
+
     distances = (Column(name, justify="right") for name in ("total variation", "earth mover (km)"))
     columns = (Column("method"), *distances, Column("status", overflow="fold"))
     table = Table(*columns, title="Distance from the truth", title_justify="left")

@@ -5,11 +5,9 @@ from __future__ import annotations
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import numpy as np
 import typer
-from rich.table import Table
 
 from hubbub.cli.console import err, out, print_json, print_written, printable
 from hubbub.cli.input_summary import ALL_USERS, print_summary, read_and_print_notes, read_groups_and_print_notes
@@ -28,26 +26,21 @@ from hubbub.cli.options import (
 )
 from hubbub.cli.progress_bar import follow
 from hubbub.cli.region_table import RegionOptions, print_regions
-from hubbub.cluster import ClusterReports, connect
-from hubbub.core import validation
-from hubbub.core.arrays import Positions
-from hubbub.estimators import Estimate, estimate
-from hubbub.exporting.json_documents import estimate_document, groups_document
-from hubbub.exporting.result_files import ENDINGS, check_output_path, write_groups, write_regions, write_result
-from hubbub.intake.read_plan import refuse_overwriting
-from hubbub.intake.study_input import StudyInput
-from hubbub.intake.tallies.tally_summary import Summary
-from hubbub.intervals import Band
-from hubbub.intervals.result import error_text
-from hubbub.intervals.robust_intervals import fakes_note
-from hubbub.polygons import RegionShares
-from hubbub.rendering import Fact, check_on_map, facts_text, most_probable
-from hubbub.reports import Reports
-from hubbub.resolution import MAX_RESOLVED_VALUES, Resolution, is_mostly_unknown, resolve, suggestion
-from hubbub.trust_check import Check, affordable, check
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hubbub.core.arrays import Positions
+    from hubbub.estimators import Estimate
+    from hubbub.intake.study_input import StudyInput
+    from hubbub.intake.tallies.tally_summary import Summary
+    from hubbub.intervals import Band
+    from hubbub.polygons import RegionShares
+    from hubbub.reports import Reports
+    from hubbub.resolution import Resolution
+    from hubbub.trust_check import Check
 
 MAX_SHOWN_VALUES = 20
-GROUP_ENDINGS = ENDINGS[:2]  # files that hold the estimates of several groups
 MAX_BAR_LETTERS, MIN_BAR_LETTERS = 24, 4
 TABLE_LETTERS = 77  # of the table without its bars
 SHOWN_VERDICTS = ("does it fit?", "one answer?", "fake users?")
@@ -99,7 +92,15 @@ def command(
     ] = None,
 ) -> None:
     """Recover the distribution behind the reports."""
-    endings = GROUP_ENDINGS if by else ENDINGS
+    from hubbub.cluster import ClusterReports, connect
+    from hubbub.core import validation
+    from hubbub.exporting.json_documents import estimate_document, groups_document
+    from hubbub.exporting.result_files import ENDINGS, check_output_path
+    from hubbub.intake.read_plan import refuse_overwriting
+    from hubbub.rendering import check_on_map
+    from hubbub.reports import Reports
+
+    endings = ENDINGS[:2] if by else ENDINGS  # the first two hold the estimates of several groups
     if output is not None and output.suffix.lower() not in endings:
         raise typer.BadParameter(f"{output} must end in {', '.join(endings)}", param_hint="-o")
     validation.level(options.level, "estimate")
@@ -156,6 +157,13 @@ def command(
 
 def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, max_intervals: int | None) -> Answer:
     """Estimate, and check what will be seen: verdicts, and intervals of all values or of so many, as time allows."""
+    import numpy as np
+
+    from hubbub.cluster import ClusterReports
+    from hubbub.estimators import estimate
+    from hubbub.rendering import most_probable
+    from hubbub.trust_check import affordable, check
+
     (reports, summary), method = study_input, options.method
     what = f"{group}: estimating by {method}".removeprefix(": ")
     run = estimate.steps(reports, method, delta=options.delta, tol=options.tol, max_iter=options.max_iter)
@@ -175,6 +183,8 @@ def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, ma
 
 def _resolution(reports: Reports, estimated: Estimate, checked: Check, level: float) -> Resolution | None:
     """Return the parts that the reports tell apart, if they say what single values do not."""
+    from hubbub.resolution import MAX_RESOLVED_VALUES, is_mostly_unknown, resolve
+
     is_possible = MIN_RESOLVED_VALUES <= len(estimated.domain) <= MAX_RESOLVED_VALUES
     if not is_possible or reports.survey is not None or not is_mostly_unknown(checked.band.low):
         return None
@@ -182,6 +192,8 @@ def _resolution(reports: Reports, estimated: Estimate, checked: Check, level: fl
 
 
 def _write(answers: dict[str, Answer], document: dict[str, Any], output: Path) -> None:
+    from hubbub.exporting.result_files import write_groups, write_regions, write_result
+
     if ALL_USERS not in answers:
         write_groups(document, output)
         return
@@ -194,6 +206,8 @@ def _write(answers: dict[str, Answer], document: dict[str, Any], output: Path) -
 
 
 def _show(answer: Answer) -> None:
+    from hubbub.rendering import Fact, facts_text
+
     summary, estimated, checked, resolution, shares = answer
     console = out()
     if checked is not None and checked.contradiction:
@@ -211,6 +225,10 @@ def _show(answer: Answer) -> None:
 
 def _show_values(estimated: Estimate, checked: Check | None, resolution: Resolution | None) -> None:
     """Print the most probable values, and what to know about their intervals."""
+    from hubbub.intervals.robust_intervals import fakes_note
+    from hubbub.rendering import most_probable
+    from hubbub.resolution import suggestion
+
     console = out()
     shown = most_probable(estimated.domain, estimated.probabilities, MAX_SHOWN_VALUES)
     rest = len(estimated.domain) - shown.size
@@ -230,6 +248,8 @@ def _show_values(estimated: Estimate, checked: Check | None, resolution: Resolut
 
 def _table(estimated: Estimate, checked: Check | None, shown: Positions, width: int) -> Table:
     """Return the most probable values with their intervals and bars."""
+    from rich.table import Table
+
     domain, shares = estimated.domain, estimated.probabilities
     largest = max(float(shares.max()), 1e-300)
     bar_letters = max(MIN_BAR_LETTERS, min(MAX_BAR_LETTERS, width - TABLE_LETTERS))
@@ -250,6 +270,10 @@ def _table(estimated: Estimate, checked: Check | None, shown: Positions, width: 
 
 def _interval(band: Band, position: int) -> tuple[str, str]:
     """Return the interval and the standard error of a value; empty if they were not computed."""
+    import numpy as np
+
+    from hubbub.intervals.result import error_text
+
     low, high = band.low[position], band.high[position]
     if np.isnan(low):
         return "", ""

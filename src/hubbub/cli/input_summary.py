@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING
 from hubbub.cli.console import err, out, printable
 from hubbub.cli.options import ReadingOptions
 from hubbub.cli.progress_bar import follow
-from hubbub.core import validation
-from hubbub.intake.group_input import read_input_groups
-from hubbub.intake.privacy_loss_summary import spending_lines
-from hubbub.intake.reject_causes import rejected_lines
-from hubbub.intake.study_input import StudyInput, read_input
-from hubbub.intake.tallies.tally_summary import Summary
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from hubbub.intake.study_input import StudyInput
+    from hubbub.intake.tallies.tally_summary import Summary
 
 ALL_USERS = ""  # the one group if the reports are not divided
 
@@ -26,6 +23,8 @@ def read_and_print_notes(
     study: Path, sources: list[str] | None, reading: ReadingOptions, cluster: Client | None = None
 ) -> StudyInput:
     """Read a study's sources, or a tally, and say what was not used."""
+    from hubbub.intake.study_input import read_input
+
     study_input = follow(
         read_input.steps(study, sources or [], cluster=cluster, **reading.keywords()), "reading reports"
     )
@@ -37,6 +36,9 @@ def read_groups_and_print_notes(
     study: Path, sources: list[str] | None, by: list[str], min_group: int, reading: ReadingOptions
 ) -> dict[str, StudyInput]:
     """Read each group by itself, and say what was not used, and which groups are small."""
+    from hubbub.core import validation
+    from hubbub.intake.group_input import read_input_groups
+
     validation.whole(min_group, "min_group", "--min-group")
     run = read_input_groups.steps(study, sources or [], tuple(by), min_group, **reading.keywords())
     groups = follow(run, "reading reports")
@@ -46,6 +48,9 @@ def read_groups_and_print_notes(
 
 def print_summary(summary: Summary) -> None:
     """Say what users spent, and which rows were left out."""
+    from hubbub.intake.privacy_loss_summary import spending_lines
+    from hubbub.intake.reject_causes import rejected_lines
+
     for label, text in summary.known_dates.lines():
         out().print(f"{label}: {printable(text, most=len(text))}", soft_wrap=True)
     spending = spending_lines(summary.spent, summary.study, users_named=summary.named)

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.collect import show_tally
-from hubbub.cli.options import MEMORY, AsJson, EqualFiles, Memory
+from hubbub.cli.options import AsJson, EqualFiles, Memory
 from hubbub.cli.progress_bar import follow
-from hubbub.intake import merge
+from hubbub.core.defaults import DEFAULT_MEMORY
 
 
 def command(
@@ -18,7 +18,7 @@ def command(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="The tally to write, NAME.tally.parquet.")
     ],
-    memory: Memory = MEMORY,
+    memory: Memory = DEFAULT_MEMORY,
     users_complete: Annotated[
         bool, typer.Option("--users-complete", help="Promise that no user is in more than one tally (not checked).")
     ] = False,
@@ -26,5 +26,7 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Add up tallies of one study."""
+    from hubbub.intake import merge
+
     run = merge.steps(tallies, output, memory=memory, users_complete=users_complete, equal_files=equal_files)
     show_tally(follow(run, "merging"), as_json)

@@ -10,12 +10,11 @@ import typer
 
 from hubbub.cli.console import err
 from hubbub.cli.input_summary import print_notes
+from hubbub.core.defaults import DOMAIN_KINDS
 from hubbub.core.text import listed
-from hubbub.intake.new_studies.api import draft_study
-from hubbub.intake.study import DOMAINS
 
-Kind = Enum("Kind", {kind: kind for kind in DOMAINS})  # type: ignore[misc]  # the names are data
-KINDS = f"The kind of domain: {listed(list(DOMAINS), word='or')}."
+Kind = Enum("Kind", {kind: kind for kind in DOMAIN_KINDS})  # type: ignore[misc]  # the names are data
+KINDS = f"The kind of domain: {listed(DOMAIN_KINDS, word='or')}."
 PLACES = "grid: take the box from PUBLIC places: a table with lat and lon, or GeoJSON. Never from respondents' places."
 OUTPUT = typer.Option("-o", "--output", metavar="FILE", help="The study file to write.")
 
@@ -38,6 +37,8 @@ def command(
     edges: Annotated[str | None, typer.Option(metavar="LIST", help="bins: their edges, such as 0,5,10,60.")] = None,
 ) -> None:
     """Write a commented study file to start from."""
+    from hubbub.intake.new_studies.api import draft_study
+
     draft = draft_study(
         kind.value, name=name, places=places, cell=cell, columns=columns, rows=rows, labels=labels, column=column,
         low=low, high=high, edges=None if edges is None else _numbers(edges),

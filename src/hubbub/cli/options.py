@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.intake.counting.external_sort import DEFAULT_MEMORY
-from hubbub.intake.read_plan import ReadOptions
-from hubbub.intake.sources.column_names import ColumnNames
-from hubbub.intervals.robust_intervals import check_fakes
+from hubbub.core.defaults import DEFAULT_MEMORY
 
-MEMORY = DEFAULT_MEMORY
+if TYPE_CHECKING:
+    from hubbub.intake.read_plan import ReadOptions
+
 FILES = "Files (CSV, TSV, JSON lines, Parquet, Arrow, Excel), folders, patterns, or addresses of tables."
 READING = (
     "How reports are read"  # the panel of the help, and the page, of the options that every reader of reports takes
@@ -147,6 +146,8 @@ def share_or_text(text: str) -> float | str:
 
 def fakes_share(text: str, where: str) -> float:
     """Return the share that `--fakes` names."""
+    from hubbub.intervals.robust_intervals import check_fakes
+
     return check_fakes(share_or_text(text), "profile", where)
 
 
@@ -156,7 +157,7 @@ class ReadingOptions:
 
     allow_rejects: AllowRejects = "0"
     rejects: RejectsFile = None
-    memory: Memory = MEMORY
+    memory: Memory = DEFAULT_MEMORY
     output_column: OutputColumn = None
     user_column: UserColumn = None
     mechanism_column: MechanismColumn = None
@@ -173,6 +174,8 @@ class ReadingOptions:
 
     def keywords(self) -> ReadOptions:
         """Return the keywords of `read_input`."""
+        from hubbub.intake.sources.column_names import ColumnNames
+
         columns = ColumnNames(
             self.output_column,
             self.user_column,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import textwrap
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from hubbub.cli.console import err, out, printable
 from hubbub.cli.options import AsJson, share_or_text
@@ -22,15 +21,13 @@ from hubbub.cli.plan_arguments import (
     read_truths,
 )
 from hubbub.cli.progress_bar import follow
-from hubbub.core.files import write_file
-from hubbub.exporting.result_files import check_output_path, write_json, write_picture
-from hubbub.intake.read_plan import refuse_overwriting
-from hubbub.intake.study import Study
-from hubbub.intake.study_files import read_study
-from hubbub.planning import Plan, plan
-from hubbub.planning.plan_data import COLUMNS
-from hubbub.planning.plan_tables import TextTable
-from hubbub.rendering import csv_bytes, picture_title
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hubbub.intake.study import Study
+    from hubbub.planning import Plan
+    from hubbub.planning.plan_tables import TextTable
 
 PLAN_ENDINGS = (".json", ".csv", ".png", ".svg")
 MAX_LINE_LETTERS = 10_000  # of a sentence or note
@@ -109,6 +106,11 @@ def command(
 
     With --difference: the users per group that show a difference between two groups.
     """
+    from hubbub.exporting.result_files import check_output_path
+    from hubbub.intake.read_plan import refuse_overwriting
+    from hubbub.intake.study_files import read_study
+    from hubbub.planning import plan
+
     if output is not None and output.suffix.lower() not in PLAN_ENDINGS:
         raise typer.BadParameter(f"{output} must end in {', '.join(PLAN_ENDINGS)}", param_hint="-o")
     if users is None and target is None and difference is None:
@@ -166,6 +168,11 @@ def _write(result: Plan, study: Study, output: Path | None, as_json: bool) -> No
 
 def _write_file(result: Plan, document: dict[str, Any], path: Path, study: str) -> None:
     """Write .json (everything), .csv (the complete table, safe in spreadsheets), .png or .svg (the picture)."""
+    from hubbub.core.files import write_file
+    from hubbub.exporting.result_files import write_json, write_picture
+    from hubbub.planning.plan_data import COLUMNS
+    from hubbub.rendering import csv_bytes, picture_title
+
     ending = path.suffix.lower()
     if ending == ".json":
         write_json(document, path)
@@ -177,6 +184,8 @@ def _write_file(result: Plan, document: dict[str, Any], path: Path, study: str) 
 
 def _rich_table(shown: TextTable, width: int) -> Table:
     """Return a table whose numbers are never broken: if it is too wide, headings and then names are folded."""
+    from rich.table import Table
+
     widths, folded_widths = shown.widths(), shown.widths(folded=True)
     is_wide = sum(3 + column for column in widths) + 1 > width
     table = Table(title=printable(shown.title, 200), title_justify="left")

@@ -6,21 +6,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hubbub.core.arrays import plain
+from hubbub.core.defaults import TRUTH_SHAPES, WORST_SHAPE
 from hubbub.core.errors import SettingError, shorten
-from hubbub.domains import Domain
-from hubbub.intake.reject_causes import refusal
-from hubbub.intake.sources.database_address import is_address
-from hubbub.intake.study import MECHANISMS, Study, full_kind
-from hubbub.intake.value_counts import read_counts
-from hubbub.planning.truths import SHAPES, WORST, truths_from
-from hubbub.planning.validation import ALL_VALUES
 
-TRUTHS = ", ".join([*SHAPES, WORST])
+if TYPE_CHECKING:
+    from hubbub.domains import Domain
+    from hubbub.intake.study import Study
+
+TRUTHS = ", ".join([*TRUTH_SHAPES, WORST_SHAPE])
 MIX_EXAMPLE = "strong=0.3,light=0.7"
 
 
@@ -82,6 +79,8 @@ def named_mechanisms(
 
 
 def _mechanism(study: Study, name: str, option: str, *, or_kind: bool = False) -> Any:
+    from hubbub.intake.study import MECHANISMS, full_kind
+
     if name in study.mechanisms:
         return study.mechanisms[name]
     is_kind = full_kind(name) in MECHANISMS
@@ -101,10 +100,14 @@ def read_truths(texts: Sequence[str], study: Study) -> object:
 
     The name of a shape is always the shape, even if there is a file of that name; ./bell is a file.
     """
+    from hubbub.intake.sources.database_address import is_address
+    from hubbub.intake.value_counts import read_counts
+    from hubbub.planning.truths import truths_from
+
     truths: list[object] = []
     for text in texts:
         path = Path(text)
-        if text in SHAPES or text == WORST or not (is_address(text) or _is_file(path, text)):
+        if text in (*TRUTH_SHAPES, WORST_SHAPE) or not (is_address(text) or _is_file(path, text)):
             truths.append(text)
         else:
             (counts,) = truths_from(read_counts(text, study), study.domain)
@@ -114,6 +117,8 @@ def read_truths(texts: Sequence[str], study: Study) -> object:
 
 def _is_file(path: Path, text: str) -> bool:
     """Whether a truth is a file; refuse one that does not exist."""
+    from hubbub.intake.reject_causes import refusal
+
     if "\0" not in text and path.exists():
         return True
     if path.suffix or path.name != text:
@@ -130,6 +135,9 @@ def _is_file(path: Path, text: str) -> bool:
 
 def labels_of(texts: Sequence[str] | None, domain: Domain) -> object:
     """Return the labels that are written like the texts; a text that is not a label stays as it is."""
+    from hubbub.core.arrays import plain
+    from hubbub.planning.validation import ALL_VALUES
+
     if texts is None or list(texts) == [ALL_VALUES]:
         return texts and ALL_VALUES
     labels = {str(label): plain(label) for label in domain.labels}

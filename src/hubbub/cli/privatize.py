@@ -12,9 +12,6 @@ from hubbub.cli.input_summary import print_notes
 from hubbub.cli.options import AsJson, EqualFiles, MechanismColumn, StudyFile, UserColumn
 from hubbub.cli.progress_bar import follow
 from hubbub.core.text import plural
-from hubbub.exporting.json_documents import privatized_document
-from hubbub.intake import export_tables, privatize_file, read_study
-from hubbub.intake.read_plan import refuse_overwriting
 
 VALUES = "A file of values (CSV, TSV, JSON lines, Parquet, Arrow), a folder, a pattern, or the address of a table."
 
@@ -48,6 +45,10 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Privatize values into reports, with the operating system's randomness."""
+    from hubbub.exporting.json_documents import privatized_document
+    from hubbub.intake import export_tables, privatize_file, read_study
+    from hubbub.intake.read_plan import refuse_overwriting
+
     if (values is None) != (output is None) or (values is None and tables is None):
         raise typer.BadParameter("pass VALUES and -o REPORTS, or --export-tables FILE")
     if tables is not None:

@@ -6,9 +6,6 @@ import warnings
 from collections.abc import Generator
 from typing import TYPE_CHECKING, TypeVar
 
-from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as ProgressBar
-
 from hubbub.cli.console import err
 from hubbub.core.errors import HubbubWarning
 from hubbub.core.progress import Forecast, Progress, finish
@@ -24,6 +21,9 @@ def follow(run: Generator[SolverProgress | Progress, None, T], what: str, *, log
 
     With `log`, what has no number of steps is printed as a line, and where nobody watches, each tenth of the work is.
     """
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as ProgressBar
+
     console = err()
     texts = (TextColumn("{task.description}", markup=False), TextColumn("{task.fields[left]}", markup=False))
     columns = (SpinnerColumn(), texts[0], BarColumn(bar_width=24), TimeElapsedColumn(), texts[1])

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from hubbub.cli.console import out, printable
 from hubbub.cli.progress_bar import follow
-from hubbub.core import validation
-from hubbub.domains import Domain
-from hubbub.estimators import Estimate
-from hubbub.polygons import Regions, RegionShare, RegionShares, region_shares, regions
-from hubbub.polygons.region_intervals import METHODS
-from hubbub.polygons.result import REST, row_texts
-from hubbub.reports import Reports
+
+if TYPE_CHECKING:
+    from hubbub.domains import Domain
+    from hubbub.estimators import Estimate
+    from hubbub.polygons import Regions, RegionShare, RegionShares
+    from hubbub.reports import Reports
 
 MAX_SHOWN_REGIONS = 40
 WIDE_LETTERS = 100  # of a terminal on which the table shows how many cells, and how much of a region, are on the grid
@@ -42,22 +40,33 @@ class RegionOptions:
 
     def check(self, command: str) -> None:
         """Refuse a wrong method before anything is read."""
+        from hubbub.core import validation
+        from hubbub.polygons.region_intervals import METHODS
+
         validation.one_of(self.region_intervals, METHODS, "region_intervals", command, default="'auto'")
         if self.region_name is not None and self.regions is None:
             raise typer.BadParameter("there are no regions to name: add --regions FILE", param_hint="--region-name")
 
     def read(self, domain: Domain) -> Regions | None:
         """Return the regions, if the user asked for any."""
+        from hubbub.polygons import regions
+
         return None if self.regions is None else regions(domain, self.regions, name=self.region_name)
 
     def shares(self, own: Regions, reports: Reports, estimate: Estimate, level: float) -> RegionShares:
         """Return the shares of the regions."""
+        from hubbub.polygons import region_shares
+
         run = region_shares.steps(own, reports, level=level, estimate=estimate, method=self.region_intervals)
         return follow(run, "shares of regions")
 
 
 def print_regions(shares: RegionShares) -> None:
     """Print the table of regions, the largest first, and what to know about them."""
+    from rich.table import Table
+
+    from hubbub.polygons.result import REST, row_texts
+
     console = out()
     table = Table()
     table.add_column("region", overflow="fold")

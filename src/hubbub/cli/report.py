@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,13 +13,10 @@ from hubbub.cli.input_summary import print_summary, read_and_print_notes, read_g
 from hubbub.cli.options import Against, By, Level, Method, MinGroup, ReadingOptions, SourcesOrNone, StudyOrTally
 from hubbub.cli.progress_bar import follow
 from hubbub.cli.region_table import RegionOptions
-from hubbub.comparison.small_groups import check_several
-from hubbub.core import validation
-from hubbub.exporting.result_files import check_output_path
-from hubbub.intake.read_plan import refuse_overwriting
-from hubbub.intake.report_dates import ReportDates, today
-from hubbub.intake.study_input import StudyInput
-from hubbub.reporting import GroupsPage, check_path, make_groups_page, make_page, write_groups_page, write_page
+
+if TYPE_CHECKING:
+    from hubbub.intake.study_input import StudyInput
+    from hubbub.reporting import GroupsPage
 
 
 def command(
@@ -45,6 +42,13 @@ def command(
     ] = None,
 ) -> None:
     """Write one page that people open: what the crowd said, and how far to trust it."""
+    from hubbub.comparison.small_groups import check_several
+    from hubbub.core import validation
+    from hubbub.exporting.result_files import check_output_path
+    from hubbub.intake.read_plan import refuse_overwriting
+    from hubbub.intake.report_dates import today
+    from hubbub.reporting import check_path, make_groups_page, make_page, write_page
+
     check_path(output, "-o")
     level = validation.level(level, "report")
     places.check("report")
@@ -92,12 +96,16 @@ def command(
 
 def _made_on(study_input: StudyInput, day: str) -> StudyInput:
     """Return an input whose page says when it was made."""
+    from hubbub.intake.report_dates import ReportDates
+
     summary = study_input.summary
     return study_input._replace(summary=replace(summary, dates=ReportDates.made_on(summary.dates, day)))
 
 
 def _write_groups(page: GroupsPage, output: Path) -> None:
     """Write the page of groups, and say what it says first."""
+    from hubbub.reporting import write_groups_page
+
     write_groups_page(page, output)
     out().print(printable(page.summary, most=len(page.summary) * 10), soft_wrap=True)
     print_written(output)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from hubbub.cli.console import out, print_json, print_written, printable
 from hubbub.cli.input_summary import print_summary, read_and_print_notes
 from hubbub.cli.options import AsJson, Level, ReadingOptions, SourcesOrNone, StudyOrTally
 from hubbub.cli.progress_bar import follow
 from hubbub.cli.result_file import ResultFile, check_output
-from hubbub.core import validation
-from hubbub.exporting.json_documents import resolution_document
-from hubbub.exporting.result_files import write_resolution
-from hubbub.rendering import picture_title
-from hubbub.reports import Reports
-from hubbub.resolution import Resolution
-from hubbub.resolution import resolve as resolve_reports
-from hubbub.resolution.api import EXPECTED_RELATIVE
+
+if TYPE_CHECKING:
+    from hubbub.resolution import Resolution
 
 
 def command(
@@ -36,6 +30,14 @@ def command(
     output: ResultFile = None,
 ) -> None:
     """Divide the values into the finest parts whose shares the reports tell."""
+    from hubbub.core import validation
+    from hubbub.exporting.json_documents import resolution_document
+    from hubbub.exporting.result_files import write_resolution
+    from hubbub.rendering import picture_title
+    from hubbub.reports import Reports
+    from hubbub.resolution import resolve as resolve_reports
+    from hubbub.resolution.api import EXPECTED_RELATIVE
+
     validation.level(level, "resolve")
     validation.share(relative, "relative", "resolve", expected=EXPECTED_RELATIVE)
     check_output(output, [str(study), *(sources or [])], reading)
@@ -57,6 +59,8 @@ def command(
 
 
 def _show(resolution: Resolution) -> None:
+    from rich.table import Table
+
     console = out()
     console.print(resolution.explain())
     table = Table()

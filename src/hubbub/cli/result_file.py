@@ -9,8 +9,6 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.options import ReadingOptions
-from hubbub.exporting.result_files import check_output_path
-from hubbub.intake.read_plan import refuse_overwriting
 
 ENDINGS = (".json", ".csv", ".png", ".svg")
 
@@ -21,6 +19,9 @@ ResultFile = Annotated[
 
 def check_output(output: Path | None, inputs: Sequence[str], reading: ReadingOptions) -> None:
     """Refuse a result that cannot be written, or would overwrite an input, before anything is read."""
+    from hubbub.exporting.result_files import check_output_path
+    from hubbub.intake.read_plan import refuse_overwriting
+
     if output is not None and output.suffix.lower() not in ENDINGS:
         raise typer.BadParameter(f"{output} must end in {', '.join(ENDINGS)}", param_hint="-o")
     refuse_overwriting(output, inputs, "-o")

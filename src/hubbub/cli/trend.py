@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from hubbub.cli.console import out, printable
 from hubbub.cli.input_summary import print_notes
@@ -13,13 +12,13 @@ from hubbub.cli.options import AsJson, By, Level, ReadingOptions
 from hubbub.cli.progress_bar import follow
 from hubbub.cli.result_file import ResultFile, check_output
 from hubbub.cli.several_groups import read_named, write_or_print
-from hubbub.core import validation
 from hubbub.core.text import whole_percent
-from hubbub.domains import Domain
-from hubbub.exporting.json_documents import trend_document
-from hubbub.rendering import facts_text
-from hubbub.trends import Trend, trend
-from hubbub.trends.small_periods import join_small_periods
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hubbub.domains import Domain
+    from hubbub.trends import Trend
 
 MAX_SHOWN_VALUES = 3
 
@@ -47,6 +46,12 @@ def command(
     output: ResultFile = None,
 ) -> None:
     """Follow shares or numbers over time: with bands, and where they changed."""
+    from hubbub.core import validation
+    from hubbub.exporting.json_documents import trend_document
+    from hubbub.rendering import facts_text
+    from hubbub.trends import trend
+    from hubbub.trends.small_periods import join_small_periods
+
     validation.level(level, "trend")
     validation.whole(min_group, "min_group", "trend")
     check_output(output, inputs, reading)
@@ -72,6 +77,8 @@ def _label(domain: Domain, text: str) -> object:
 
 def _table(found: Trend) -> Table:
     """Return the estimates of each period with their intervals, for the values that change most."""
+    from rich.table import Table
+
     shown = found.most_changing(MAX_SHOWN_VALUES).tolist()
     hidden = found.labels.size - len(shown) if found.labels.size > 2 else 0
     caption = f"intervals each at {whole_percent(found.level)}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from hubbub.cluster import ClusterReports
+from hubbub.core.defaults import DEFAULT_MEMORY
 from hubbub.core.errors import SettingError, warn_caller
 from hubbub.core.files import sync_folder
 from hubbub.core.locks import exclusive_lock
@@ -15,7 +16,7 @@ from hubbub.core.progress import Progress, stepwise
 from hubbub.intake.cluster_reading import gather_from_workers, scatter
 from hubbub.intake.counting.continued_source import ContinuedSource
 from hubbub.intake.counting.dated_source import AsOf
-from hubbub.intake.counting.external_sort import DEFAULT_MEMORY, Scratch
+from hubbub.intake.counting.external_sort import Scratch
 from hubbub.intake.counting.group_counters import GroupCounters
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.scratch_folder import sweep

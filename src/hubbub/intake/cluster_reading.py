@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hubbub.cluster.cluster_reports import MAX_MERGED_PATTERNS, ClusterReports, can_merge
 from hubbub.cluster.connection import check_client, connect
 from hubbub.cluster.worker_watch import ClusterWatch
+from hubbub.core.defaults import DEFAULT_MEMORY
 from hubbub.core.errors import IntakeError
 from hubbub.core.progress import Progress
 from hubbub.intake.cluster_tasks import PartResult, ReadPart, merge_bucket, read_part, read_tally_part
-from hubbub.intake.counting.external_sort import DEFAULT_MEMORY
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
 from hubbub.intake.read_plan import ReadPlan, source_name

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict
 
+from hubbub.core.defaults import DEFAULT_MEMORY
 from hubbub.core.errors import HubbubError, IntakeError, SettingError, restated
 from hubbub.core.files import atomic_write
 from hubbub.core.locks import exclusive_lock
@@ -22,7 +23,7 @@ from hubbub.core.progress import Progress
 from hubbub.core.threads import read_ahead
 from hubbub.intake.counting.continued_source import ContinuedSource
 from hubbub.intake.counting.dated_source import AsOf, DatedSource, time_text
-from hubbub.intake.counting.external_sort import DEFAULT_MEMORY, check_memory
+from hubbub.intake.counting.external_sort import check_memory
 from hubbub.intake.counting.partial_source import PartialSource
 from hubbub.intake.counting.place_check import PlaceCheck
 from hubbub.intake.counting.rejects import NO_REJECTS, Allowance, Rejects

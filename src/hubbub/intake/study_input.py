@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from hubbub.cluster import ClusterReports
+from hubbub.core.defaults import DEFAULT_MEMORY
 from hubbub.core.errors import SettingError
 from hubbub.core.progress import Progress, stepwise
 from hubbub.intake.cluster_reading import scatter, scatter_tally
-from hubbub.intake.counting.external_sort import DEFAULT_MEMORY
 from hubbub.intake.group_names import EVERYBODY
 from hubbub.intake.in_memory_reading import read
 from hubbub.intake.read_plan import ReadOptions, plan_reading, refuse_survey

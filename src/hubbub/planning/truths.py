@@ -9,6 +9,7 @@ import numpy as np
 
 from hubbub.core import validation
 from hubbub.core.arrays import Floats, Positions, as_array, as_real, frozen
+from hubbub.core.defaults import TRUTH_SHAPES, WORST_SHAPE
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.serialization import Portable
 from hubbub.core.text import plural
@@ -16,7 +17,6 @@ from hubbub.domains import Domain
 from hubbub.estimators import Estimate
 
 WHERE = "plan(truth=)"
-WORST = "worst"
 MAX_ALL_VALUES = 32  # in larger domains, three values stand for all
 DOMINANT_SHARE = 0.6
 BELLS = ((0.28, 0.25, 0.06, 0.45), (0.7, 0.6, 0.1, 0.35), (0.45, 0.85, 0.05, 0.2))  # x, y, width, share
@@ -54,7 +54,7 @@ def truths_from(truth: object, domain: Domain) -> tuple[AssumedTruth, ...]:
 
     Categories have no distances; they are placed on a line in the order of their labels.
     """
-    if isinstance(truth, str) and truth == WORST:
+    if isinstance(truth, str) and truth == WORST_SHAPE:
         entries: Sequence[object] = list(SHAPES)
     elif isinstance(truth, list | tuple) and not all(_is_number(entry) for entry in truth):
         entries = truth
@@ -124,8 +124,8 @@ def _shape(name: str, domain: Domain) -> AssumedTruth:
             "no such shape",
             where=WHERE,
             got=shorten(name),
-            expected=f"{', '.join(map(repr, SHAPES))} or {WORST!r}",
-            remedy="pass 'worst' alone: it already includes all shapes" if name == WORST else remedy,
+            expected=f"{', '.join(map(repr, SHAPES))} or {WORST_SHAPE!r}",
+            remedy="pass 'worst' alone: it already includes all shapes" if name == WORST_SHAPE else remedy,
         )
     shares = SHAPES[name](_places(domain))
     return AssumedTruth(name, frozen(shares / shares.sum()))
@@ -190,11 +190,6 @@ def _middle(places: Floats) -> int:
     return int(np.argmin(((places - 0.5) ** 2).sum(axis=1)))
 
 
-SHAPES: dict[str, Callable[[Floats], Floats]] = {
-    "uniform": _uniform,
-    "bell": _bell,
-    "bells": _bells,
-    "zipf": _zipf,
-    "block": _block,
-    "dominant": _dominant,
-}
+SHAPES: dict[str, Callable[[Floats], Floats]] = dict(
+    zip(TRUTH_SHAPES, (_uniform, _bell, _bells, _zipf, _block, _dominant), strict=True)
+)

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from hubbub.core.defaults import DEFAULT_MEMORY
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.threads import processors
 from hubbub.intake.counting.scratch_folder import ScratchFolder, sweep
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-DEFAULT_MEMORY = "4GB"
 BATCH_ROWS = 1 << 20  # handed out at a time
 SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?i?B)", re.IGNORECASE)
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}

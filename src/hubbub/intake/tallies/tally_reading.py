@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Codes, Positions
 from hubbub.core.arrow import pa, pc
+from hubbub.core.defaults import DEFAULT_MEMORY
 from hubbub.core.errors import HubbubError, OutputError
 from hubbub.intake.counting.counted_reports import MAX_OUTPUTS_PER_USER, Content
-from hubbub.intake.counting.external_sort import DEFAULT_MEMORY, Scratch
+from hubbub.intake.counting.external_sort import Scratch
 from hubbub.intake.counting.group_counters import GroupCounters
 from hubbub.intake.counting.packed_singles import content_of
 from hubbub.intake.counting.rejects import Rejects
