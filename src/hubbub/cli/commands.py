@@ -51,6 +51,17 @@ class Command(TyperCommand):
         arguments = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, TyperArgument)]
         return [self.options_metavar or "", *(_usage(argument) for argument in arguments)]
 
+    def format_options(self, ctx: Context, formatter: Any) -> None:  # type: ignore[override]
+        """Show the arguments, the command's own options, and below them the options that it shares with others."""
+        panels: dict[str, list[Any]] = {}
+        for parameter in self.get_params(ctx):
+            panel = "Arguments" if isinstance(parameter, TyperArgument) else parameter.rich_help_panel or "Options"
+            if record := parameter.get_help_record(ctx):
+                panels.setdefault(panel, []).append(record)
+        for panel in sorted(panels, key=("Arguments", "Options").__contains__, reverse=True):
+            with formatter.section(panel):
+                formatter.write_dl(panels[panel])
+
 
 class CommandGroup(TyperGroup):
     """The program itself: its commands, and its own flags."""
