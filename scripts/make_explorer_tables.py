@@ -114,7 +114,7 @@ YES_NO, EIGHT, HUNDRED = ["no", "yes"], list("ABCDEFGH"), _labels(100)
 QUESTIONS = (
     Question("yes-no", "Yes or no", "bars", hb.Categories(YES_NO), _categories(YES_NO), "zipf", (ANSWER, *BITS), 20),
     Question(
-        "eight", "One of 8 categories", "bars", hb.Categories(EIGHT), _categories(EIGHT), "zipf", (ANSWER, *BITS), 10
+        "eight", "One of 8 categories", "bars", hb.Categories(EIGHT), _categories(EIGHT), "zipf", (ANSWER, *BITS), 20
     ),
     Question(
         key="hundred",

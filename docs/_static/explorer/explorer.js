@@ -152,7 +152,7 @@ const hubbubExplorer = (() => {
       const row = table.rows - 1 - Math.floor(place / table.columns);
       svg.append(element("rect", {
         class: `cell ink-${panel}`, x: side * (place % table.columns), y: side * row, width: side, height: side,
-        "fill-opacity": Math.min(share / scale, 1).toFixed(3),
+        "fill-opacity": Math.sqrt(Math.min(share / scale, 1)).toFixed(3), // linear, small shares would be invisible
       }));
     });
     return svg;
@@ -179,8 +179,8 @@ const hubbubExplorer = (() => {
     }
     const cut = all > scale * 1.001 ? ` The largest share, ${percent(all)}, is cut off there.` : "";
     at("scale").textContent = now.table.chart === "map"
-      ? `All maps have one scale: full colour is ${percent(scale)} of the people in one cell.${cut}`
-      : `All charts have one scale; the dark line is the truth.${cut}`;
+      ? `All maps have one scale: full colour is ${percent(scale)} of the people in one cell, half colour a quarter of that.${cut}`
+      : `All charts have one scale; the ${now.table.chart === "line" ? "line is" : "marks are"} the truth.${cut}`;
   }
 
   // -- tables and controls ----------------------------------------------------------------------------------
