@@ -124,7 +124,7 @@ QUESTIONS = (
         study=_categories(HUNDRED),
         shape="zipf",
         offers=(BITS[1], BITS[0], ANSWER),
-        runs=5,
+        runs=7,
     ),
     Question(
         key="line",
@@ -134,7 +134,7 @@ QUESTIONS = (
         study='kind = "integers"\nlow = 0\nhigh = 99',
         shape="bells",
         offers=(Offer("truncated-geometric", "truncated geometric noise", (0.05, 0.1, 0.2, 0.5)), ANSWER, BITS[1]),
-        runs=5,
+        runs=7,
     ),
     Question(
         key="map",
@@ -144,7 +144,7 @@ QUESTIONS = (
         study='kind = "grid"\ncolumns = 12\nrows = 8\ncell = 0.5\nunit = "km"',
         shape="bells",
         offers=(Offer("planar-geometric", "planar geometric noise"), ANSWER, BITS[1]),
-        runs=5,
+        runs=7,
         extra={"columns": 12, "rows": 8},
     ),
 )
