@@ -123,7 +123,11 @@ def users_table() -> str:
         for epsilon in offer.epsilons:
             found = [table["settings"][f"{offer.kind} {epsilon:g} {users}"]["auto"][0][0] for users in table["users"]]
             rows.append([setting_title(question, offer, epsilon), *map(of_hundred, found)])
-    return markdown(["setting", *(f"{users:,} users" for users in explorer.USERS)], rows)
+    made = markdown(["setting", *(f"{users:,} users" for users in explorer.USERS)], rows)
+    runs = "; ".join(
+        f"{question.title[0].lower()}{question.title[1:]} {question.runs}" for question in explorer.QUESTIONS
+    )
+    return f"{made}\n\nEach number is the mean of a few simulated studies: {runs}."
 
 
 def methods_table() -> str:
