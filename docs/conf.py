@@ -138,6 +138,7 @@ html_theme = "furo"
 html_title = f"hubbub {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css", "gallery.css"]
+html_js_files = ["scrollable.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_last_updated_fmt = None
