@@ -68,11 +68,12 @@ def run_page(page: Path, *, as_notebook: bool = False, pictures: bool = False) -
 
     matplotlib.use("Agg")
     os.environ["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
-    text, computed = page.read_text(encoding="utf-8"), {}
+    text = page.read_text(encoding="utf-8")
+    computed: dict[str, str] = {}
     settings = Config()
     settings.IPKernelApp.connection_file = ""  # by this packages tell that they are in a notebook, and behave otherwise
     settings.InteractiveShell.system_raise_on_error = True  # as on the site: a command that fails is a fault
-    shell = InteractiveShell.instance(config=settings)
+    shell: Any = InteractiveShell.instance(config=settings)
     if pictures:
         sys.path.append(str(Path(__file__).parent.parent / "docs" / "_extensions"))
         os.environ["HUBBUB_STORE_PICTURES"] = "1"
@@ -80,7 +81,7 @@ def run_page(page: Path, *, as_notebook: bool = False, pictures: bool = False) -
     for cell in cells_of(text):
         if (cell.is_for_the_site and not pictures) or (cell.is_hidden and as_notebook):
             continue
-        done: Any = shell.run_cell(cell.source)
+        done = shell.run_cell(cell.source)
         done.raise_error()
         if cell.is_hidden and isinstance(done.result, dict):
             computed |= done.result

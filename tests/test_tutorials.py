@@ -115,11 +115,11 @@ def test_the_notebook_that_readers_download_has_nothing_hidden_and_no_results() 
     result = v4.new_output("execute_result", {"text/plain": "{'share': '29%'}"})
     hidden = v4.new_code_cell("{'share': '29%'}", metadata={"tags": ["remove-cell"]}, outputs=[result])
     shown = v4.new_code_cell("!hubbub estimate x || true", outputs=[v4.new_output("stream", text=f"{gettempdir()}/x")])
-    text = v4.new_markdown_cell("The share is {value}`share` ([why](../explanation/trust.md)).\n![a](b.png)")
+    text = v4.new_markdown_cell("The [share](x.md) is {value}`share`\n([why](../explanation/trust.md)).\n![a](b.png)")
     made = extension("executed_pages")["download"](v4.new_notebook(cells=[text, hidden, shown]))
     nbformat.validate(nbformat.from_dict(made))
     assert [cell["source"] for cell in made["cells"]] == [
-        "The share is 29% (why).\n![a](b.png)",
+        "The share is 29%.\n![a](b.png)",
         "!hubbub estimate x",
     ]
     assert gettempdir() not in json.dumps(made)

@@ -32,6 +32,7 @@ LANGUAGES = {".toml": "toml", ".py": "python", ".sh": "bash", ".json": "json", "
 HIDDEN = {"remove-cell", "site-only"}  # tags of cells that a downloaded notebook is without
 MAY_FAIL = re.compile(r"[ \t]*\|\| true$", flags=re.MULTILINE)
 VALUE = re.compile(r"\{value\}`([^`]+)`")
+ASIDE = re.compile(r"\s*\(\[[^\]]+\]\((?!https?:)[^)]*\)\)")  # ([how](other-page.md))
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]*\)")
 STARTUP = """import sys
 sys.path.append({folder!r})
@@ -178,7 +179,7 @@ def notebook_text(text: str, known: dict[str, str]) -> str:
     """Return the text of a page for a notebook: plain Markdown, without links to other pages of the site."""
     filled = VALUE.sub(lambda found: known.get(found[1], "…"), text)
     without = re.sub(r"^:::.*\n?", "", filled, flags=re.MULTILINE)
-    return LINK.sub(r"\1", without)
+    return LINK.sub(r"\1", ASIDE.sub("", without))
 
 
 def download(notebook: Any) -> dict[str, Any]:
