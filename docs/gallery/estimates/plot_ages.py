@@ -2,8 +2,8 @@
 Ages through noise: counted, inverted, recovered
 ================================================
 
-50,000 people send their age with geometric noise; the black line is the truth. Counting what they sent gives a curve that
-is too wide, and inverting the mechanism's matrix (``inv-p``) amplifies the noise. The iterative Bayesian update
+50,000 people send their age with geometric noise; the black line is the truth. Counting what they sent gives a curve
+that is too wide, and inverting the mechanism's matrix (``inv-p``) amplifies the noise. The iterative Bayesian update
 (``ibu``) comes close, and ``auto``, the default, comes closer (:doc:`/explanation/accuracy`).
 """
 

@@ -2,9 +2,9 @@
 The exact maximum of the likelihood is a row of spikes
 ======================================================
 
-Left is the likeliest distribution of all, with a proof; right is the answer of ``auto``; the black line is the truth. The
-maximum explains the noise as well, and so it is far from the truth, although no distribution fits the reports better.
-Convergence is not accuracy: :doc:`/explanation/accuracy`.
+Left is the likeliest distribution of all, with a proof; right is the answer of ``auto``; the black line is the truth.
+The maximum explains the noise as well, and so it is far from the truth, although no distribution fits the reports
+better. Convergence is not accuracy: :doc:`/explanation/accuracy`.
 """
 
 import matplotlib.pyplot as plt
