@@ -81,6 +81,8 @@ def report(
         If an option does not go with what was given, or the path is not that of a page.
     EstimateError
         If `given` is nothing that a page can be about.
+    ReportsError
+        If groups are not about the same values.
     IntakeError
         If the page cannot be written there.
 
