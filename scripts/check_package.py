@@ -154,7 +154,14 @@ def check_machines(python: Path, wheel: Path, folder: Path) -> None:
         names = [f"manylinux_2_{glibc}_{machine}" for glibc in range(28, 16, -1)] + [f"manylinux2014_{machine}"]
         platforms = [word for name in names for word in ("--platform", name)]
         for minor in versions:
-            options = ["--dry-run", "--quiet", "--ignore-installed", "--only-binary=:all:", "--target", folder / "none"]
+            options = [
+                "--dry-run",
+                "--quiet",
+                "--ignore-installed",
+                "--only-binary=:all:",
+                "--target",
+                str(folder / "none"),
+            ]
             wanted = ["--python-version", f"3.{minor}", "--implementation", "cp", *platforms]
             run(python, *PIP, "install", *options, *wanted, wheel, folder=folder)
             print(f"wheels of all requirements: Linux {machine}, Python 3.{minor}", flush=True)
