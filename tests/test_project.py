@@ -278,20 +278,6 @@ print([name for name in {slow} if name in sys.modules])
     assert DOMAIN_KINDS == client.DOMAINS == tuple(study.DOMAINS)
 
 
-def test_a_plain_file_is_read_without_pandas(tmp_path: Path) -> None:
-    """Arrow's own conversions load it where it is installed, which took a third of a small estimate's time."""
-    (tmp_path / "reports.csv").write_text("output\nyes\nno\nyes\n")
-    code = """
-import sys, hubbub as hb
-study = hb.Study(hb.Categories(["yes", "no"]), {"q": hb.RandomizedResponse(hb.Categories(["yes", "no"]), 1.0)})
-print(hb.read_reports("reports.csv", study).users, "pandas" in sys.modules)
-"""
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["3", "False"]
-
-
 def test_a_name_loads_what_it_needs_and_is_the_one_of_the_list() -> None:
     code = "import sys, hubbub; hubbub.Integers; print('hubbub.solvers' in sys.modules, 'hubbub.public' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.arrays import Positions
 from hubbub.intake.reject_causes import refusal
@@ -58,7 +57,7 @@ def entries_of(column: pa.ChunkedArray, name: str) -> Entries:
         low, high = extremes["min"].as_py(), extremes["max"].as_py()
         if high - low < MAX_INTEGER_RANGE:
             filled = pc.fill_null(column, low) if column.null_count else column
-            numbers = _whole_numbers(one_array(filled))
+            numbers = np.asarray(one_array(filled))
             indices = (numbers - numbers.dtype.type(low) if low > 2**62 else numbers.astype(np.int64) - low).astype(
                 np.int64
             )
@@ -75,15 +74,9 @@ def entries_of(column: pa.ChunkedArray, name: str) -> Entries:
         # Short floats are NumPy scalars: their type says which may have been rounded.
         scalar = inner.to_pandas_dtype()
         values = [value if value is None or value != value else scalar(value) for value in values]
-    parts = [chunk.indices.cast("int64") for chunk in column.chunks]
-    filled = [pc.fill_null(part, len(values)) if part.null_count else part for part in parts]
-    indices = np.concatenate([_whole_numbers(part) for part in filled])
+    filled = [pc.fill_null(chunk.indices.cast("int64"), len(values)) for chunk in column.chunks]
+    indices = np.concatenate([np.asarray(part) for part in filled])
     return Entries("text" if is_text(inner) else str(inner), [*values, None], indices)
-
-
-def _whole_numbers(array: pa.Array) -> NDArray[Any]:
-    """Return whole numbers without gaps as they lie in memory: Arrow's own conversion would load pandas."""
-    return np.from_dlpack(array) if len(array) else np.empty(0, dtype=np.int64)
 
 
 def entry_type(column: pa.ChunkedArray) -> pa.DataType:
