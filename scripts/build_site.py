@@ -5,6 +5,7 @@ Run: python scripts/build_site.py [site]
 
 from __future__ import annotations
 
+import logging
 import sys
 from html.parser import HTMLParser
 from importlib.metadata import version
@@ -59,6 +60,7 @@ def main() -> None:
     site = Path(sys.argv[1] if len(sys.argv) > 1 else "site")
     current = site / version("hubbub")
     options = ["--fail-on-warning", "--keep-going", "--quiet", "-d", str(ROOT / "build" / "doctrees")]
+    logging.getLogger("traitlets").setLevel(logging.WARNING)  # which notebook is run is no news
     failed = build([*options, str(ROOT / "docs"), str(current)])
     if failed:
         sys.exit(failed)
