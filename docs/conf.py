@@ -132,7 +132,14 @@ glossary_everyday_words += [
     "band",
     "interval",
 ]
-glossary_unlinked = ("pictures-and-code", "reference/api", "reference/accuracy-cases", "reference/benchmarks", "index")
+glossary_unlinked = (
+    "pictures-and-code",
+    "reference/api",
+    "reference/commands",
+    "reference/accuracy-cases",
+    "reference/benchmarks",
+    "index",
+)
 
 html_theme = "furo"
 html_title = f"hubbub {version}"

@@ -180,7 +180,7 @@ def _spelt_out(annotation: object) -> str:
 
 def note_steps(_app: Sphinx, what: str, name: str, thing: Any, _options: Any, lines: list[str]) -> None:
     """Say of a function that may take long how to watch it, before the first section of its docstring."""
-    if what != "function" or not hasattr(thing, "steps"):
+    if what != "function" or not hasattr(thing, "steps") or any(".steps(" in line for line in lines):
         return
     sections = [number for number, line in enumerate(lines) if line and set(line) == {"-"}]
     at = sections[0] - 1 if sections else len(lines)
