@@ -61,7 +61,7 @@ class EstimateOptions:
     level: Level = 0.95
     fakes: Fakes = "0"
     quick: Annotated[
-        bool, typer.Option("--quick", help="Only the estimate, without the test of the fit and intervals.")
+        bool, typer.Option("--quick", help="Leave out the test of the fit, and the intervals of values.")
     ] = False
 
 
@@ -104,6 +104,11 @@ def command(
     if output is not None and output.suffix.lower() not in endings:
         raise typer.BadParameter(f"{output} must end in {', '.join(endings)}", param_hint="-o")
     validation.level(options.level, "estimate")
+    if places.regions is not None and fakes_share(options.fakes, "estimate"):
+        remedy = "in Python, hb.interval(reports, regions.of(NAME), fakes=0.01) does (how-to page: Shares of districts)"
+        raise typer.BadParameter(
+            f"these intervals of regions do not allow for fakes; {remedy}", param_hint="--regions with --fakes"
+        )
     if fakes_share(options.fakes, "estimate") and options.quick:
         raise typer.BadParameter("--quick computes no intervals", param_hint="--fakes with --quick")
     places.check("estimate")
@@ -114,8 +119,6 @@ def command(
         raise typer.BadParameter("groups are estimated on one machine only", param_hint="--by with --cluster")
     if places.regions is not None and cluster is not None:
         raise typer.BadParameter("intervals are computed on one machine only", param_hint="--regions with --cluster")
-    if places.regions is not None and fakes_share(options.fakes, "estimate"):
-        raise typer.BadParameter("intervals of regions do not allow for fakes", param_hint="--regions with --fakes")
     is_shown = output is None and not as_json
     with nullcontext() if cluster is None else closing(connect(cluster)) as client:
         if by:
