@@ -118,8 +118,8 @@ def with_peers(text: str) -> str:
     """Return the page on other tools with what was measured of them."""
     maxima, first = (json.loads((HERE / "results" / f"{name}.json").read_text())["rows"] for name in PEER_RESULTS)
     names = ("problem", "tool", "settings", "seconds", "gap", "below best", "its own verdict")
-    times = [tuple(row[name] or "defaults" for name in names) for row in maxima]
-    tools = [(row["problem"], row["measured"], row["reached"]) for row in first]
+    times: list[tuple[str, ...]] = [tuple(row[name] or "defaults" for name in names) for row in maxima]
+    tools: list[tuple[str, ...]] = [(row["problem"], row["measured"], row["reached"]) for row in first]
     head = "| problem | tool | settings | seconds | gap | below best | what it says |\n|---|---|---|---|---|---|---|\n"
     text = _filled(text, head, times)
     return _filled(text, "| tool | what was done | outcome |\n|---|---|---|\n", tools)
