@@ -65,7 +65,8 @@ Every number on this page was measured by the command above its table and writte
 this one is shared. `make benchmarks` runs them (an hour or so on two cores), `make studies` those of thousands of
 simulated studies (hours), `make accuracy` the errors of all methods (an hour), `make few-values` those with few values;
 single ones run by the commands below, from the root of the repository, with the paper's counts of San Francisco as
-`--counts FILE` where you have them.
+`--counts FILE` where you have them. A command with `--only` renewed some rows of its table, on the machine it names;
+the other rows are from earlier runs of the same program.
 
 A gap is a certified upper bound on how far the mean log-likelihood is below its maximum, in nats per user. It is
 computed from the answer alone, whichever solver gave it.
@@ -116,14 +117,11 @@ def coverage(rows: list[dict[str, Any]], wider: dict[str, list[float]]) -> str:
 def with_peers(text: str) -> str:
     """Return the page on other tools with what was measured of them."""
     maxima, first = (json.loads((HERE / "results" / f"{name}.json").read_text())["rows"] for name in PEER_RESULTS)
-    times = [
-        (row["problem"], row["tool"], row["settings"] or "defaults", row["seconds"], row["gap"], row["its own verdict"])
-        for row in maxima
-    ]
-    tools = [(row["problem"], row["measured"], row["reached"]) for row in first]
-    text = _filled(
-        text, "| problem | tool | settings | seconds | gap | what it says |\n|---|---|---|---|---|---|\n", times
-    )
+    names = ("problem", "tool", "settings", "seconds", "gap", "below best", "its own verdict")
+    times: list[tuple[str, ...]] = [tuple(row[name] or "defaults" for name in names) for row in maxima]
+    tools: list[tuple[str, ...]] = [(row["problem"], row["measured"], row["reached"]) for row in first]
+    head = "| problem | tool | settings | seconds | gap | below best | what it says |\n|---|---|---|---|---|---|---|\n"
+    text = _filled(text, head, times)
     return _filled(text, "| tool | what was done | outcome |\n|---|---|---|\n", tools)
 
 
