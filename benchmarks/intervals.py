@@ -46,6 +46,7 @@ class Setting:
     of: dict[str, object]
     interior: bool = False  # well conditioned, all values clearly present: intervals must not be too wide either
     share: float = 1.0  # of the runs, where a run is long
+    whole: bool = False  # ask hb.interval itself: the quick interval knows neither weights nor enumerated outcomes
 
 
 def tables(*groups: tuple[hb.Mechanism, np.ndarray, int]) -> Callable[[np.random.Generator], hb.Reports]:
@@ -88,7 +89,7 @@ def privatized(mechanism: hb.Mechanism, truth: np.ndarray, users: int) -> Callab
 
 def settings(counts: Path | None) -> list[Setting]:
     """Return all settings."""
-    found = [*answers(), *lines(), *maps(), *bits(), unseen(), *untuned()]
+    found = [*answers(), *lines(), *maps(), *bits(), unseen(), *untuned(), *surveys()]
     return found if counts is None else [*found, streets(counts)]
 
 
@@ -255,6 +256,34 @@ def untuned() -> list[Setting]:
     return found
 
 
+def surveys() -> list[Setting]:
+    """Return yes/no surveys with a die, of 600 people: of equal weight, and with weights that go with the answer."""
+    die = hb.ForcedResponse(hb.Categories(["yes", "no"]), p_yes="1/6", p_no="1/6")
+    found = []
+    for share in (0.02, 0.2):
+        truth, asked = np.array([share, 1.0 - share]), {"the share of yes": "yes"}
+        name = f"a die, {share:.0%} yes, 600 people"
+        found += [
+            Setting(name, die.domain, truth, privatized(die, truth, 600), dict(asked), whole=True),
+            Setting(f"{name} with weights", die.domain, truth, weighted(die, truth, 600), dict(asked), whole=True),
+        ]
+    return found
+
+
+def weighted(mechanism: hb.Mechanism, truth: np.ndarray, users: int) -> Callable[[np.random.Generator], hb.Reports]:
+    """Return a survey in which those of the first value answer two thirds as often, which their weights make up for."""
+    stands_for = np.where(np.arange(truth.size) == 0, 1.5, 1.0)  # people, on average
+    asked = truth / stands_for / (truth / stands_for).sum()
+
+    def draw(rng: np.random.Generator) -> hb.Reports:
+        places = rng.choice(truth.size, size=users, p=asked)
+        outputs = mechanism.privatize(mechanism.domain.labels[places], rng=rng)
+        weights = stands_for[places] * np.exp(rng.normal(0.0, 0.4, users))
+        return hb.Reports.from_outputs(mechanism, outputs, weights=weights)
+
+    return draw
+
+
 def streets(counts: Path) -> Setting:
     """Return San Francisco."""
     grid, people = residents(counts)
@@ -280,6 +309,13 @@ def holds(likely: LikelihoodRegion, reports: hb.Reports, of: object, truth: np.n
     return ends.low - SLIP <= true <= ends.high + SLIP, False, high - low
 
 
+def holds_whole(reports: hb.Reports, of: object, truth: np.ndarray) -> tuple[bool, bool, float]:
+    """Return the same of the interval of `hb.interval`, which is the only one here."""
+    true, found = float(parse_statistic(reports.domain, of).weights @ truth), hb.interval(reports, of, level=LEVEL)
+    inside = found.confidence_low - SLIP <= true <= found.confidence_high + SLIP
+    return inside, inside, found.confidence_high - found.confidence_low
+
+
 def study(setting: Setting, runs: int) -> list[dict[str, Any]]:
     """Return a row for each statistic."""
     runs = max(20, round(setting.share * runs))
@@ -289,21 +325,26 @@ def study(setting: Setting, runs: int) -> list[dict[str, Any]]:
     with threads_for(1):
         for _ in range(runs):
             reports = setting.draw(rng)
-            likely = LikelihoodRegion.of(reports)
+            likely = None if setting.whole else LikelihoodRegion.of(reports)
             for name, of in setting.of.items():
-                inside, quick, width = holds(likely, reports, of, setting.truth)
+                inside, quick, width = (
+                    holds_whole(reports, of, setting.truth)
+                    if likely is None
+                    else holds(likely, reports, of, setting.truth)
+                )
                 held[name] += inside
                 plain[name] += quick
                 widths[name] += width / runs
     found = []
     for name in setting.of:
         share = held[name] / runs
+        beside = "" if setting.whole else f"chi-square alone {plain[name] / runs:.3f}, "
         error = 2.0 * math.sqrt(LEAST * (1 - LEAST) / runs)
         good = bool(share >= LEAST - error and (share <= MOST or not setting.interior))
         found.append(
             row(
                 f"{setting.name}: {name}",
-                f"{runs:,} studies; chi-square alone {plain[name] / runs:.3f}, mean width {widths[name]:.3g}",
+                f"{runs:,} studies; {beside}mean width {widths[name]:.3g}",
                 f"{share:.3f}",
                 f">= {LEAST} - {error:.3f}" + (f", <= {MOST}" if setting.interior else ""),
                 holds=good,
@@ -332,6 +373,7 @@ def main() -> None:
     path = RESULTS / "intervals.json"
     kept = json.loads(path.read_text())["rows"] if path.exists() else []
     found = {name: [row for row in kept if row["problem"].startswith(f"{name}: ")] for name in names}
+    others = [row for row in kept if not any(row["problem"].startswith(f"{name}: ") for name in names)]  # of --counts
     with multiprocessing.get_context("spawn").Pool(given.jobs) as pool:
         waiting = {
             name: pool.apply_async(run, (name, given.counts, given.runs, given.singles))
@@ -341,7 +383,7 @@ def main() -> None:
         for name, rows in waiting.items():
             fresh = {row["problem"]: row for row in rows.get()}
             found[name] = [fresh.pop(row["problem"], row) for row in found[name]] + list(fresh.values())
-            save("intervals", [row for name in names for row in found[name]])
+            save("intervals", [*(row for name in names for row in found[name]), *others])
 
 
 if __name__ == "__main__":

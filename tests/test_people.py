@@ -173,6 +173,7 @@ MISTAKES: list[tuple[str, dict[str, str], str, str]] = [
     ("who,who,output\na,b,3\n", {"user_column": "who"}, "repeated-column", "several columns who"),
     ("user_id,output\na,3\n", {}, "nearly-a-column", "name it with --user-column user_id"),
     ("output,WT\n3,2\n", {}, "weighted-rows", "column WT"),
+    ("output,w\n3,2\n", {}, "weighted-rows", "--weight-column w;"),
     ("output,design weight\n3,2\n", {}, "weighted-rows", "column design weight"),
     ("output,count\n3,2\n", {}, "weighted-rows", "hubbub.Reports.from_counts"),
 ]

@@ -80,7 +80,8 @@ def check_difference(
     for name, (value, default) in others.items():
         if value != default:
             expected = f"no {name}: the users that a difference takes follow from a formula, and nothing is simulated"
-            remedy = f"leave {name} out, or difference"
+            compared = ", and compare yours with the users per group that the plan says" if name == "users" else ""
+            remedy = f"leave {name} out{compared}; or leave difference out"
             raise refused(f"{name} has no meaning for a difference", f"difference=, {name}", value, expected, remedy)
     size = as_real(difference)
     if not (math.isfinite(size) and 0.0 < size < 1.0):

@@ -33,10 +33,11 @@ NEAR_NAMES = {
     **dict.fromkeys(("mechanism", "mechanisms", "mechanismname"), "mechanism"),
     **dict.fromkeys(("output", "outputs"), "output"),
 }
-# Columns that say how many people a row stands for, in letters alone: weight, wt, survey_weight, pspwght, count, freq.
+# Columns that say how many people a row stands for, in letters alone: weight, wt, survey_weight, pspwght, count, freq;
+# and w, but not w1, which may be the first question.
 WEIGHTS = (
     (
-        re.compile(r"(survey|sampl(e|ing)|design|person|case|final|freq(uency)?|psp|an|[afip])?w(eigh|egh|gh|g)?ts?"),
+        re.compile(r"(survey|sampl(e|ing)|design|person|case|final|freq(uency)?|psp|an|[afip])?w(eigh|egh|gh|g)?ts?|w"),
         "a column may hold survey weights",
         "if it does, name it with --weight-column {}; otherwise remove or rename it",
     ),
@@ -343,7 +344,9 @@ def column_advice(source: Source, name: str) -> tuple[str, str]:
     role = source.columns.role_of(name)
     if role in source.columns.by_study:
         return expected, f"the study's [columns] names it: correct {role} there, or pass --{role}-column NAME"
-    if role == name and not source.columns.is_chosen(role):
+    if role in ROLES and source.columns.is_chosen(role):
+        return expected, f"correct --{role}-column, or {remedy}"
+    if role == name:
         remedy += f"; or name your column with --{role}-column NAME"
     return expected, remedy
 
@@ -370,8 +373,10 @@ def refuse_near_names(source: Source, names: list[str], near_names: Mapping[str,
 def _refuse_weights(source: Source, names: list[str], signs: Sequence[tuple[re.Pattern[str], str, str]]) -> None:
     """Refuse rows that stand for more or fewer than one person each: they would be counted as one."""
     for name in names:
+        letters = _letters(name)
+        called = letters if len(letters) > 1 else name.lower()
         for pattern, what, remedy in signs:
-            if pattern.fullmatch(_letters(name)):
+            if pattern.fullmatch(called):
                 raise refusal(
                     "weighted-rows",
                     what,
