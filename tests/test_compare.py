@@ -315,6 +315,15 @@ def test_large_groups_that_differ_borrow_nothing() -> None:
     np.testing.assert_allclose(answer.pooled.shares, best, atol=5e-3)
 
 
+def test_a_group_of_one_person_does_not_decide_how_much_all_borrow() -> None:
+    """Without that person nobody is left to predict it by, and no share comes out as nothing divided by nothing."""
+    groups = regions({name: [0.5, 0.3, 0.2] for name in "abcdefgh"}, 40, epsilon=2.0)
+    groups["one"] = regions({"one": [0.0, 0.0, 1.0]}, 1, epsilon=2.0)["one"]
+    answer = hb.compare_groups(groups)  # warnings are errors
+    assert answer.pooled.prior_users >= 30.0
+    np.testing.assert_allclose(answer.pooled.shares[-1], [0.5, 0.3, 0.2], atol=0.15)
+
+
 def test_two_groups_are_tested_as_a_pair_is() -> None:
     groups = regions({"a": [0.5, 0.3, 0.2], "b": [0.4, 0.3, 0.3]}, 300)
     assert hb.compare_groups(groups).p_value == pytest.approx(hb.compare(*groups.values()).p_value, abs=0.03)

@@ -37,6 +37,7 @@ PAGES = [
     "how-to/privatize.md",
     "how-to/quote-a-number.md",
     "how-to/reproduce.md",
+    "how-to/several-answers.md",
     "how-to/spot-fakes.md",
     "how-to/weights.md",
 ]

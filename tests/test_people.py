@@ -102,6 +102,14 @@ def test_several_columns_that_are_not_used_are_named_once_for_all_files(folder: 
     assert [str(warning.message) for warning in told] == ["0.csv and 2 more: columns day, town are not used"]
 
 
+def test_columns_that_the_study_names_for_something_else_are_not_taken_for_users(folder: Path) -> None:
+    columns = {"time": "arrived", "watermark": "id", "group": "region"}
+    study = hb.Study(STUDY.domain, STUDY.mechanisms, columns=columns)
+    table = pd.DataFrame({"id": [1], "arrived": ["2026-11-16"], "region": ["north"], "uid": [7], "output": [3]})
+    with pytest.warns(hb.HubbubWarning, match="column uid is not used: each row is counted as one person"):
+        assert hb.read_reports(table, study).users == 1
+
+
 def test_devices_with_several_rows_are_not_taken_for_as_many_people_in_silence(folder: Path) -> None:
     rows = "".join(f"{place % 50},{place % 10}\n" for place in range(150))
     (folder / "r.csv").write_text(f"device_id,output\n{rows}")

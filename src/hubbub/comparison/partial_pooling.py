@@ -78,4 +78,5 @@ def _fit(channel: Channel, weights: Floats, prior_users: Floats, prior: Floats) 
         theta = updated
         if change < MIN_CHANGE:
             break
+    theta[totals == 0.0] = 1.0 / channel.values  # nobody has told anything: all distributions fit
     return np.asarray(theta / theta.sum(axis=1, keepdims=True))

@@ -165,8 +165,9 @@ def plan_reading(
     survey = with_roles(sources, wanted, [role for role in SURVEY_ROLES if role not in by], "weights-in-some")
     continued = {source_name(each) for each in sources} if grows is not None else set()
     earlier = [] if old is None else [counted.name for counted in old.sources if counted.name not in continued]
-    named_marks = [name for name in (grows, study.columns.get("watermark")) if name is not None]
-    used = [[*names, *named_marks] for names in wanted]
+    other_roles = [study.columns.get(role) for role in ("watermark", "time", "group")]  # none says who sent a row
+    known_columns = [name for name in (grows, *other_roles) if name is not None]
+    used = [[*names, *known_columns] for names in wanted]
     unused = [(each.name, unused_columns(each, names)) for each, names in zip(sources, used, strict=True)]
     notes = (
         *copies_notes(copies),
