@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hubbub.comparison.difference_cutoffs import simulated_cutoff
 from hubbub.comparison.difference_intervals import Difference, differences
 from hubbub.comparison.distance_intervals import (
     IntervalEstimate,
@@ -153,11 +154,11 @@ def _compare(
     adjusted = np.maximum(holm(p_values), equality.p_value) if is_table else p_values
     holds_nothing = (hull_low <= 0.0) & (hull_high >= 0.0)
     move = shown[1] - shown[0]
-    variation = yield from _distance(populations, variation_potential, move, equality, level)
+    variation = yield from _distance(populations, variation_potential, move, equality, level, rng)
     potential = transport_potential(domain)
     mover = variation if domain.is_equidistant else None
     if potential is not None and mover is None:
-        mover = yield from _distance(populations, potential, move, equality, level)
+        mover = yield from _distance(populations, potential, move, equality, level, rng)
     mean = None if places is None else _mean(own[-1], float(places @ move))
     if mean is not None and mover is not None:  # masses move at least as far as the mean does
         mover = mover._replace(low=min(mover.estimate, max(mover.low, mean.low, -mean.high)))
@@ -187,13 +188,24 @@ def _compare(
 
 
 def _distance(
-    populations: Populations, potential: Potential, move: Floats, equality: Equality, level: float
+    populations: Populations,
+    potential: Potential,
+    move: Floats,
+    equality: Equality,
+    level: float,
+    rng: np.random.Generator,
 ) -> Generator[Progress, None, IntervalEstimate]:
     """Return the interval of a distance; that of two values is the interval of their one difference."""
     shown = float(potential(move) @ move)
     rejecting = equality.cutoff(level) if equality.p_value <= 1.0 - level else None
-    cutoff = equality.cutoff(level) if populations.values == 2 else populations.largest_effect * chi_square(level)
-    return (yield from distance_interval(populations, potential, shown, rejecting, cutoff))
+    if populations.values == 2:
+        return (yield from distance_interval(populations, potential, shown, rejecting, equality.cutoff(level)))
+    cutoff = populations.largest_effect * chi_square(level)
+
+    def simulated(weights: Floats) -> Generator[Progress, None, float]:
+        return (yield from simulated_cutoff(populations, weights, level, equality.common, rng))
+
+    return (yield from distance_interval(populations, potential, shown, rejecting, cutoff, simulated))
 
 
 def _label(domain: Domain, statistic: Statistic) -> object:

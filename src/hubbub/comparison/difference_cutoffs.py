@@ -19,7 +19,7 @@ from hubbub.comparison.populations import Populations
 from hubbub.comparison.tail_probability import tail_probability
 from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress
-from hubbub.intervals.deviance_cutoff import LocalScores, chi_square, draws_for, quantile
+from hubbub.intervals.deviance_cutoff import MAX_SIMULATED_VALUES, LocalScores, chi_square, draws_for, quantile
 from hubbub.solvers.boundary_deviance import held_deviances
 
 MAX_CALIBRATED_VALUES = 100  # with more, only values with large shares are calibrated, and sets of values
@@ -66,6 +66,15 @@ def calibrate(
         samples.append(_deviances(local, lower, statistics))
         yield Progress(done + 1, len(pairs), "simulating differences")
     return Calibration(tuple(samples), effects)
+
+
+def simulated_cutoff(
+    populations: Populations, weights: Floats, level: float, common: Floats, rng: np.random.Generator
+) -> Generator[Progress, None, float]:
+    """Return the cutoff of one statistic; that of chi-square where there are too many values to simulate it."""
+    if 2 * populations.values > MAX_SIMULATED_VALUES:
+        return chi_square(level)
+    return (yield from calibrate(populations, weights[None], level, common, rng)).cutoff(0, level)
 
 
 def _affordable_draws(level: float, statistics: int, values: int) -> int:

@@ -8,12 +8,15 @@ between 0 and 1, for the earth mover's distance those that change by no more tha
   other in turn (a double oracle), each time against the best mixture of what the other has answered so far. Its cutoff
   is that of the test of equality, so that the bound is above 0 if and only if the test rejects.
 * **the largest distance** is searched for by letting potentials and pairs answer each other without mixing, from
-  several starts, with the cutoff of single differences: the best potential for the truth is one of them.
+  several starts, with the cutoff of single differences: the best potential for the truth is one of them. Where shares
+  may be 0, that cutoff is too small for two groups that share no value; it is then simulated for the potential that
+  was found, and the search is made again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +33,7 @@ MAX_CLIMBS, RANDOM_STARTS = 8, 4  # in search of the largest distance
 MAX_TRANSPORT_VALUES = 400  # of a map: beyond, the earth mover's distance would take minutes
 
 Potential = Callable[[Floats], Floats]  # the best potential for a difference of distributions
+Cutoff = Callable[[Floats], Generator[Progress, None, float]]  # that of the difference of a potential, simulated
 
 
 class IntervalEstimate(NamedTuple):
@@ -78,12 +82,24 @@ def transport_potential(domain: Domain) -> Potential | None:
 
 
 def distance_interval(
-    populations: Populations, potential: Potential, shown: float, equality_cutoff: float | None, cutoff: float
+    populations: Populations,
+    potential: Potential,
+    shown: float,
+    equality_cutoff: float | None,
+    cutoff: float,
+    simulated: Cutoff | None = None,
 ) -> Generator[Progress, None, IntervalEstimate]:
-    """Return the interval of a distance, extended to the one that is shown; no cutoff: the groups may be equal."""
+    """Return the interval of a distance, extended to the one that is shown.
+
+    Without `equality_cutoff` the groups may be equal. `cutoff` is that of single differences, if `simulated` knows no
+    larger one.
+    """
     low = 0.0 if equality_cutoff is None else (yield from _least_distance(populations, potential, equality_cutoff))
     yield Progress(0, 1, "distances")
-    high = _largest_distance(populations, potential, cutoff)
+    high, farthest = _largest_distance(populations, potential, cutoff)
+    own_cutoff = cutoff if simulated is None else (yield from simulated(farthest))
+    if own_cutoff > cutoff:
+        high, _ = _largest_distance(populations, potential, own_cutoff)
     return IntervalEstimate(shown, min(low, shown), max(high, shown))
 
 
@@ -133,18 +149,19 @@ def _best_mixture(game: Floats) -> Floats:
     return np.asarray(shares / shares.sum())
 
 
-def _largest_distance(populations: Populations, potential: Potential, cutoff: float) -> float:
+def _largest_distance(populations: Populations, potential: Potential, cutoff: float) -> tuple[float, Floats]:
+    """Return the largest distance that was found, and its potential."""
     likeliest = _difference(populations.stacked.theta)
     others = np.random.default_rng(DEFAULT_SEED).standard_normal((RANDOM_STARTS, likeliest.size))
     starts = [likeliest, -likeliest, *(others - others.mean(axis=1, keepdims=True))]
-    return max(_climb(populations, potential, cutoff, start) for start in starts)
+    return max((_climb(populations, potential, cutoff, start) for start in starts), key=itemgetter(0))
 
 
-def _climb(populations: Populations, potential: Potential, cutoff: float, difference: Floats) -> float:
-    largest = 0.0
+def _climb(populations: Populations, potential: Potential, cutoff: float, start: Floats) -> tuple[float, Floats]:
+    largest, own = 0.0, potential(start)
     for _ in range(MAX_CLIMBS):
-        extreme = populations.least(-_stacked(potential(difference)), cutoff)
+        extreme = populations.least(-_stacked(own), cutoff)
         if -extreme.limit <= largest * (1.0 + MAX_RELATIVE_GAP):
-            return max(largest, -extreme.limit)
-        largest, difference = -extreme.limit, _difference(extreme.theta)
-    return largest
+            return max(largest, -extreme.limit), own
+        largest, own = -extreme.limit, potential(_difference(extreme.theta))
+    return largest, own
