@@ -280,6 +280,7 @@ def test_minima_as_a_conic_solver_finds_them(seed: int) -> None:
         assert found == pytest.approx(expected[:draws], abs=12 * PRECISE, rel=1e-3)
 
 
+@pytest.mark.slow
 @other_solver
 def test_minima_where_reports_say_little() -> None:
     """Five users on 82 values: the information has rank five, and is ten orders smaller for some values than others."""

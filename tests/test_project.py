@@ -171,7 +171,7 @@ EXAMPLES = [
     "docs/explanation/auto.md",
     "docs/how-to/collect-places.md",
     "docs/how-to/keep-groups-apart.md",
-    "docs/how-to/maps.md",
+    pytest.param("docs/how-to/maps.md", marks=pytest.mark.slow),
     "docs/how-to/merge-tallies.md",
     "docs/how-to/read-postgresql.md",
     "docs/how-to/read-reports.md",

@@ -65,7 +65,7 @@ def overlapping(visit: Visit, of: str) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "view"),
     [
-        ("thirty", "light"),
+        pytest.param("thirty", "light", marks=pytest.mark.slow),
         ("city", "parts on a phone"),
         pytest.param("city", "dark phone", marks=pytest.mark.slow),
         *(pytest.param(name, view, marks=pytest.mark.slow) for name, view in MORE),
@@ -102,7 +102,8 @@ def drawn(visit: Visit) -> list[object]:
     return found
 
 
-@pytest.mark.parametrize("name", ["city", *(pytest.param(name, marks=pytest.mark.slow) for name in ("thirty", "ages"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["city", "thirty", "ages"])
 def test_a_window_that_was_made_smaller_or_larger(chromium: Browser, written: Written, name: str) -> None:
     """Everything is drawn as if the page had been opened in a window of that size, a turned phone's too."""
     fresh = {}

@@ -255,7 +255,7 @@ def test_half_the_variance_would_be_noticed() -> None:
 def test_the_documentation_has_the_coverage_that_was_measured() -> None:
     root = Path(__file__).parent.parent
     rows = json.loads((root / "benchmarks" / "results" / "sets.json").read_text())["rows"]
-    page = (root / "docs" / "how-to" / "report.md").read_text()
+    page = (root / "docs" / "explanation" / "page.md").read_text()
     worst: dict[str, float] = {}
     for row in rows:
         kind = row["problem"].removesuffix(", smooth").removesuffix(", spiky")
