@@ -6,6 +6,7 @@ Run: python scripts/build_site.py [site]
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
 from html.parser import HTMLParser
 from importlib.metadata import version
@@ -59,7 +60,8 @@ def main() -> None:
     """Build, check the links, and let the site's first page lead to this version."""
     site = Path(sys.argv[1] if len(sys.argv) > 1 else "site")
     current = site / version("hubbub")
-    options = ["--fail-on-warning", "--keep-going", "--quiet", "-d", str(ROOT / "build" / "doctrees")]
+    shutil.rmtree(current, ignore_errors=True)  # pages that are no more
+    options = ["--write-all", "--fail-on-warning", "--keep-going", "--quiet", "-d", str(ROOT / "build" / "doctrees")]
     logging.getLogger("traitlets").setLevel(logging.WARNING)  # which notebook is run is no news
     failed = build([*options, str(ROOT / "docs"), str(current)])
     if failed:
