@@ -96,3 +96,15 @@ def test_words_are_found_without_a_network(site: Path, chromium: Browser) -> Non
     tab.goto(f"{(site / 'search.html').as_uri()}?q=watermark")
     tab.wait_for_selector("#search-results li a", timeout=real_browser.PATIENCE)
     assert "nightly" in " ".join(tab.eval_on_selector_all("#search-results li a", "all => all.map(one => one.href)"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["index.html", "tutorials/survey.html", "choose/index.html"])
+def test_paper_shows_the_page_alone(site: Path, chromium: Browser, name: str) -> None:
+    tab = chromium.new_page()
+    tab.emulate_media(media="print")
+    tab.goto((site / name).as_uri())
+    aids = ".sidebar-drawer, .toc-drawer, .back-to-top, .skip-to-content, .related-pages, button.copybtn"
+    shown = "all => all.filter(one => one.getClientRects().length).map(one => one.className)"
+    assert tab.locator(aids).count() > 0
+    assert tab.eval_on_selector_all(aids, shown) == []
