@@ -119,6 +119,12 @@ RUNS: dict[str, list[str]] = {
         "plan drinks.toml --difference 10% --json",
         "plan numbers.toml --users 1000 --method inv-p --distance emd --truth uniform --truth zipf --json",
     ],
+    "errors": [
+        "estimate drinks.toml wrong.csv --json",
+        "estimate drinks.toml gone.csv --json",
+        "plan drinks.toml --users ten --json",
+        "audit drinks.toml --draws 3 --json",
+    ],
     "audit": ["audit two.toml --draws 2000 --json", "audit daily.toml --draws 2000 --json"],
 }
 
@@ -127,8 +133,10 @@ def documents(command: str, folder: Path) -> Iterator[dict[str, Any]]:
     """Run a command in each of its ways, and yield what it prints."""
     for line in RUNS[command]:
         done = hubbub(*line.split(), cwd=folder)
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
-        yield json.loads(done.stdout)
+        document = json.loads(done.stdout)
+        assert done.returncode == document.get("error", {"exit_code": 0})["exit_code"], f"{line}\n{done.stderr}"
+        assert (command == "errors") == ("error" in document)
+        yield document
 
 
 def entries(document: object, path: str = "") -> Iterator[tuple[str, object]]:

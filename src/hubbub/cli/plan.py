@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hubbub.cli.console import err, out, printable
+from hubbub.cli.console import out, print_json, print_written, printable
 from hubbub.cli.options import AsJson, share_or_text
 from hubbub.cli.plan_arguments import (
     MIX_EXAMPLE,
@@ -152,9 +151,9 @@ def _write(result: Plan, study: Study, output: Path | None, as_json: bool) -> No
     document = {"version": whole.pop("version"), "fingerprint": study.fingerprint, **whole}
     if output is not None:
         _write_file(result, document, output, study.name)
-        err().print(f"written: {output}", soft_wrap=True)
+        print_written(output)
     if as_json:
-        typer.echo(json.dumps(document, allow_nan=False, ensure_ascii=False))
+        print_json(document)
         return
     console = out()
     lines = [*result.answers, result.assumed, *result.notes]
