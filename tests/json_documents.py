@@ -117,6 +117,7 @@ RUNS: dict[str, list[str]] = {
         "plan drinks.toml --users 1000 --method inv-p --values all --json",
         "plan drinks.toml --target 0.05 --method inv-p --truth uniform --truth zipf --json",
         "plan drinks.toml --difference 10% --json",
+        "plan drinks.toml --difference 10% --users 100 --json",
         "plan numbers.toml --users 1000 --method inv-p --distance emd --truth uniform --truth zipf --json",
     ],
     "errors": [
