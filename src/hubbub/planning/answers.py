@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hubbub.core.arrays import Array, Floats
@@ -69,6 +69,7 @@ class CandidateAnswer(Portable):
     epsilon: float | None  # of the mechanism, or the budget of a user; None for mixtures, and where it is searched for
     privacy: Privacy | None  # None: no epsilon reaches the target
     reports_per_user: int
+    realised_share: float | None = field(default=None, kw_only=True)  # of the claimed epsilon; None: not known
 
     @property
     def key(self) -> tuple[str, float | None, int]:

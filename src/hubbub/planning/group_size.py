@@ -121,6 +121,7 @@ def _needed(
         epsilon=candidate.epsilon,
         privacy=candidate.privacy,
         reports_per_user=candidate.reports_per_user,
+        realised_share=candidate.realised_share,
         truth=truth.name,
         what=GROUP_USERS if users is None else POWER,
         value=value,

@@ -26,7 +26,8 @@ from hubbub.planning.answers import (
 
 COLUMNS = (
     "candidate", "epsilon", "epsilon_low", "epsilon_high", "ldp", "per_unit", "unit", "plain_equivalent", "radius",
-    "reports_per_user", "users", "users_low", "users_high", "truth", "tv", "tv_low", "tv_high", "tv_mean", "tv_ninth",
+    "realised_share", "reports_per_user", "users", "users_low", "users_high", "truth", "tv", "tv_low", "tv_high",
+    "tv_mean", "tv_ninth",
     "emd", "emd_low", "emd_high", "emd_mean", "emd_ninth", "width_median", "width_largest", "width_level", "closed",
     "runs", "extrapolated", "looked_for", "power", "hardest", "reason",
 )  # fmt: skip
@@ -95,7 +96,7 @@ def plan_rows(question: Question, settings: Sequence[SettingResult], needed: Seq
 
 def _row(answer: Answer) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(COLUMNS)
-    copied = ("candidate", "epsilon", "reports_per_user", "users", "truth", "extrapolated")
+    copied = ("candidate", "epsilon", "realised_share", "reports_per_user", "users", "truth", "extrapolated")
     return row | {name: getattr(answer, name) for name in copied} | {"reason": ""} | _fields(answer.spent)
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from hubbub.auditing.exact_epsilon import LOOSE_SHARE
 from hubbub.core.text import listed, plural, whole_percent
 from hubbub.planning.answers import (
     EPSILON,
@@ -33,6 +34,7 @@ from hubbub.planning.number_format import (
 MAX_SENTENCES = 4  # with more answers, only the first and the last get a sentence
 MAX_COMPARED = 3  # candidates that one sentence compares with the best
 MIN_RATIO = 1.05  # smaller differences are called equal, however precise the simulation is
+MAX_CLAIM_ROUNDING = 1e-9  # relative: by which a realised epsilon may exceed a claim that floats have rounded
 MAX_SIGMAS = 4.0  # by which the simulation may miss a closed form before a note says so
 
 TRUTH_TEXTS = {
@@ -260,8 +262,8 @@ def _spends(best: Needed, question: Question) -> str:
 
 def plan_notes(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> list[str]:
     """Return what a reader should know besides the answer, the most important first."""
-    notes = []
     answers: Sequence[Answer] = needed or settings
+    notes = _claim_notes(answers)
     is_simulated = question.difference is None
     if is_simulated and question.truths == ("uniform",) and question.method in FLATTERED_METHODS:
         notes.append(
@@ -281,6 +283,26 @@ def plan_notes(question: Question, settings: Sequence[SettingResult], needed: Se
     if any(setting.extrapolated for setting in settings) or any(need.extrapolated for need in needed):
         notes.append("Numbers marked * are extrapolated: that many users cannot be simulated.")
     return notes + _closed_form_note(settings)
+
+
+def _claim_notes(answers: Sequence[Answer]) -> list[str]:
+    """Say which candidates realise another epsilon than they claim, by which candidates are compared."""
+    shares_by_label: dict[str, list[float]] = {}
+    for answer in answers:
+        if answer.realised_share is not None:
+            shares_by_label.setdefault(answer.label, []).append(answer.realised_share)
+    broken = [label for label, shares in shares_by_label.items() if max(shares) > 1.0 + MAX_CLAIM_ROUNDING]
+    notes = []
+    if broken:
+        notes.append(f"{listed(broken)}: users spend more epsilon than is claimed; an audit says how much.")
+    for label, shares in shares_by_label.items():
+        if max(shares) < LOOSE_SHARE:
+            texts = list(dict.fromkeys(f"{share:.0%}" for share in (min(shares), max(shares))))
+            notes.append(
+                f"{label} realises {' to '.join(texts)} of the epsilon that it claims: its reports have more noise "
+                "than the claim allows, and candidates are compared by their claims."
+            )
+    return notes
 
 
 def _are_incomparable(settings: Sequence[SettingResult], needed: Sequence[Needed]) -> bool:
