@@ -107,6 +107,7 @@ RUNS: dict[str, list[str]] = {
     "two groups": [
         "compare numbers.toml numbers.csv other.csv --quantile 0.5 --json",
         "compare drinks.toml plain.csv wrong.csv --allow-rejects 1 --json",
+        "compare drinks.toml weighted.csv plain.csv --json",
     ],
     "several groups": [
         "compare drinks.toml reports.csv --by region --json",
