@@ -107,6 +107,7 @@ RUNS: dict[str, list[str]] = {
     "two groups": [
         "compare numbers.toml numbers.csv other.csv --quantile 0.5 --json",
         "compare drinks.toml plain.csv wrong.csv --allow-rejects 1 --json",
+        "compare drinks.toml weighted.csv plain.csv --json",
     ],
     "several groups": [
         "compare drinks.toml reports.csv --by region --json",
@@ -117,7 +118,14 @@ RUNS: dict[str, list[str]] = {
         "plan drinks.toml --users 1000 --method inv-p --values all --json",
         "plan drinks.toml --target 0.05 --method inv-p --truth uniform --truth zipf --json",
         "plan drinks.toml --difference 10% --json",
+        "plan drinks.toml --difference 10% --users 100 --json",
         "plan numbers.toml --users 1000 --method inv-p --distance emd --truth uniform --truth zipf --json",
+    ],
+    "errors": [
+        "estimate drinks.toml wrong.csv --json",
+        "estimate drinks.toml gone.csv --json",
+        "plan drinks.toml --users ten --json",
+        "audit drinks.toml --draws 3 --json",
     ],
     "audit": ["audit two.toml --draws 2000 --json", "audit daily.toml --draws 2000 --json"],
 }
@@ -127,8 +135,10 @@ def documents(command: str, folder: Path) -> Iterator[dict[str, Any]]:
     """Run a command in each of its ways, and yield what it prints."""
     for line in RUNS[command]:
         done = hubbub(*line.split(), cwd=folder)
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
-        yield json.loads(done.stdout)
+        document = json.loads(done.stdout)
+        assert done.returncode == document.get("error", {"exit_code": 0})["exit_code"], f"{line}\n{done.stderr}"
+        assert (command == "errors") == ("error" in document)
+        yield document
 
 
 def entries(document: object, path: str = "") -> Iterator[tuple[str, object]]:

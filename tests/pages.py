@@ -214,6 +214,8 @@ def groups_page_of(domain: Domain, names: Sequence[str], *, seed: int = 3) -> Gr
         difference,
         difference - margin,
         difference + margin,
+        margin / 2.0,
+        (("",) * len(domain),) * len(names),
         np.full(shape, 0.001),
         np.full(shape, 0.01),
         changed,

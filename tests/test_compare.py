@@ -377,7 +377,7 @@ def test_means_of_several_groups_are_compared() -> None:
     assert means["west"].low <= 3.0 <= means["west"].high
     alone = hb.compare(groups["north"], groups["west"]).mean
     assert alone is not None
-    assert means["west"][1:4] == pytest.approx(alone, abs=0.02)  # other draws of the cutoff
+    assert means["west"][1:4] == pytest.approx(alone[:3], abs=0.02)  # other draws of the cutoff
     assert "The mean is higher in west than in north" in answer.sentence
     assert [mean["group"] for mean in answer.document()["means"]] == ["south", "west"]
 

@@ -120,6 +120,52 @@ def test_the_power_is_as_planned(reports: int, mixed: bool) -> None:
     assert found == pytest.approx(0.8, abs=4 * math.sqrt(0.16 / studies))
 
 
+def powers_of(mechanisms: object, **keywords: object) -> list[float]:
+    needed = hb.plan(mechanisms, **keywords).needed  # type: ignore[arg-type]
+    assert {need.what for need in needed} == {"power"}
+    return [need.value for need in needed if need.value is not None]
+
+
+@pytest.mark.parametrize(("level", "difference"), [(0.95, 0.05), (0.99, 0.1)])
+def test_without_noise_the_power_is_that_of_two_proportions(level: float, difference: float) -> None:
+    users = [20, 300, 2_000]
+    found = powers_of(
+        hb.RandomizedResponse(COIN, 40.0),
+        difference=difference,
+        users=users,
+        level=level,
+        truth=[0.3, 0.7],
+        values=["yes"],
+    )
+    for count, power in zip(users, found, strict=True):
+        deviation = math.sqrt(sum(share * (1 - share) for share in (0.3, 0.3 + difference)) / count)
+        assert power == pytest.approx(stats.norm.sf(stats.norm.isf((1 - level) / 2), loc=difference / deviation))
+
+
+@pytest.mark.parametrize("power", [0.5, 0.8, 0.99])
+def test_the_users_that_a_power_takes_have_that_power(power: float) -> None:
+    kinds = ["randomized-response", "optimized-unary"]
+    asked: dict[str, object] = {"domain": LETTERS, "epsilon": 1.5, "difference": 0.02, "truth": "worst"}
+    for kind in kinds:
+        users = int(users_for(kind, power=power, **asked))
+        just_enough, too_few = powers_of(kind, users=[users, users - 1], **asked)[::-1]
+        assert just_enough == pytest.approx(power, abs=1e-3)
+        assert too_few < power <= just_enough
+
+
+@pytest.mark.parametrize(("points", "users"), [(0.08, 600), (0.12, 300)])
+def test_a_test_on_simulated_reports_has_the_power_that_is_said(points: float, users: int) -> None:
+    """The z-test of two proportions on the answers to a die, none of whose powers is near the default."""
+    rng, studies = np.random.default_rng(11), 20_000
+    die = hb.ForcedResponse(COIN, p_yes="1/6", p_no="1/6")
+    (said,) = powers_of({"die": die}, difference=points, users=users, truth={"yes": 20, "no": 80})
+    shares = [rng.binomial(users, 1 / 6 + 2 / 3 * share, studies) / users for share in (0.2, 0.2 + points)]
+    deviations = np.sqrt(sum(share * (1 - share) for share in shares) / users)
+    found = float((shares[1] - shares[0] > stats.norm.ppf(0.975) * deviations).mean())
+    assert 0.4 < said < 0.65
+    assert found == pytest.approx(said, abs=0.01 + 4 * math.sqrt(0.25 / studies))  # 0.01: the formula is for many users
+
+
 @pytest.mark.slow
 def test_compare_has_the_power_that_was_planned() -> None:
     rng, studies = np.random.default_rng(9), 200
@@ -171,6 +217,46 @@ def test_candidates_are_compared_at_equal_privacy_and_the_worst_truth_counts() -
     assert "1 percentage point" in axes.get_title()
 
 
+def test_the_power_is_said_for_each_number_of_users_at_equal_privacy() -> None:
+    kinds = ["randomized-response", "optimized-unary"]
+    answer = hb.plan(kinds, domain=LETTERS, epsilon=2, difference=0.1, users=[500, 200], truth=["uniform", "dominant"])
+    values = {(need.candidate, need.users): need.value for need in answer.needed}
+    assert list(values) == [(kind, users) for kind in kinds for users in (200, 500)]
+    assert all(need.value < need.others[0].value for need in answer.needed if need.value and need.others[0].value)
+    assert {need.truth for need in answer.needed} == {"dominant"}  # shares near one half vary most
+    assert len(answer.answers) == 2
+    best, other = (f"{values[kind, 500]:.0%}" for kind in kinds)
+    assert answer.answers[1] == (
+        "With 500 users per group and epsilon 2, randomized-response detects a difference of 10 percentage points in "
+        f"one share with power {best}; optimized-unary with {other}."
+    )
+    assert "nothing is simulated" in answer.assumed
+    frame = answer.to_frame()
+    assert frame["power"].tolist()[::2] == list(values.values())
+    assert frame["users"].tolist()[::2] == [200, 500] * 2
+    document = json.loads(answer.to_json())
+    assert (document["looked_for"], document["power"], document["users"]) == ("power", None, [200, 500])
+    assert [need["value"] for need in document["needed"]] == list(values.values())
+    axes = answer.plot()
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_ylim()[0]) == ("users per group", "power", 0.0)
+    points = hb.plan(kinds, domain=LETTERS, epsilon=2, difference=0.1, users=500).plot()
+    assert points.get_xlabel() == "power with 500 users per group"
+    assert [text.get_text() for text in points.get_yticklabels()] == kinds[::-1]  # the best on top
+
+
+def test_a_power_that_reports_do_not_determine_is_out_of_reach() -> None:
+    domain = hb.Categories(["a", "b", "c"])
+    blind = hb.Matrix(domain, ["u", "v"], [[0.8, 0.2], [0.3, 0.7], [0.3, 0.7]])
+    answer = hb.plan(blind, difference=0.1, users=100)
+    assert answer.needed[0].value is None
+    assert "With 100 users per group and epsilon 1.25, a difference of 10 percentage points in one share is out of" in (
+        answer.sentence
+    )
+    assert any("do not determine the share of" in note for note in answer.notes)
+    assert "out of reach for 1" in answer.plot().get_title()
+    assert powers_of(blind, difference=0.1, users=100, values=["a"])[0] > 0.025
+
+
 def test_what_reports_do_not_determine_is_out_of_reach() -> None:
     domain = hb.Categories(["a", "b", "c"])
     blind = hb.Matrix(domain, ["u", "v"], [[0.8, 0.2], [0.3, 0.7], [0.3, 0.7]])
@@ -200,6 +286,13 @@ def test_the_terminal_takes_percentages(tmp_path: Path) -> None:
     table = hubbub("plan", "study.toml", "--difference", "0.05", cwd=tmp_path).stdout
     assert "users per group" in " ".join(table.split())
     assert "7,343" in table
-    refused = hubbub("plan", "study.toml", "--difference", "5%", "--users", "100", cwd=tmp_path)
+    asked = ["plan", "study.toml", "--difference", "5%", "--users", "2000,7343"]
+    powers = [need["value"] for need in json.loads(hubbub(*asked, "--json", cwd=tmp_path).stdout)["needed"]]
+    assert [f"{power:.0%}" for power in powers] == ["31%", "80%"]
+    shown = " ".join(hubbub(*asked, cwd=tmp_path).stdout.split())
+    assert "Power to detect a difference of 5 percentage points in one share" in shown
+    assert "With 2,000 users per group and epsilon 1, you detect" in shown
+    assert "with power 31%." in shown
+    refused = hubbub(*asked, "--power", "80%", cwd=tmp_path)
     assert refused.returncode == 2
-    assert "users has no meaning for a difference" in refused.stderr
+    assert "the power follows from users and difference" in refused.stderr

@@ -264,7 +264,7 @@ IS_OF_TYPE = {
     "list of value": lambda value: isinstance(value, list) and all(isinstance(each, str | int) for each in value),
 }
 NEVER_FILLED = {"collect and merge": "dates.sources[]"}  # a tally has dates, but no files that were read for it
-QUICK_DOCUMENTS = ("privatize", "groups", "resolve")
+QUICK_DOCUMENTS = ("privatize", "groups", "resolve", "errors")
 
 
 @pytest.mark.parametrize(

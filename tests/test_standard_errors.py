@@ -37,7 +37,7 @@ LETTERS = hb.Categories(list("abcde"))
 def errors_of(reports: hb.Reports, theta: Floats, *asked: object) -> StandardErrors:
     """Return the standard errors of some statistics; of all values if none are named."""
     statistics = asked or tuple(reports.domain.labels.tolist())
-    return standard_errors(reports, theta, [parse_statistic(reports.domain, of) for of in statistics])
+    return standard_errors(reports, theta, [parse_statistic(reports.domain, of).weights for of in statistics])
 
 
 def by_pseudoinverse(information: Floats, users: int, weights: Floats) -> float:

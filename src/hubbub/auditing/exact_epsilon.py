@@ -25,6 +25,9 @@ from hubbub.core.progress import Progress, stepwise
 from hubbub.mechanisms import Mechanism
 from hubbub.sampling import PlanarGeometricLaw, TwoStageFlipLaw
 
+LOOSE_SHARE = 0.95  # of a claim: whoever realises less claims clearly too much
+MAX_QUICK_ENTRIES = 4_096  # values times values or outputs that are compared in some tenths of a second at most
+
 
 @dataclass(frozen=True)
 class ExactEpsilon:
@@ -46,12 +49,27 @@ class ExactEpsilon:
     holds: bool
     compared: int | None
 
+    def share_of(self, claim: float) -> float | None:
+        """Return the realised epsilon as a share of the claimed one; None if nothing, or no bound, is claimed."""
+        return float(self.high) / claim if 0.0 < claim < math.inf else None
+
 
 @stepwise
 def prove_epsilon(mechanism: Mechanism) -> Generator[Progress, None, ExactEpsilon]:
     """Return the exact epsilon of a mechanism; if it cannot be proven, a MechanismError says why."""
     enclosed, outputs = yield from _enclose_rate(mechanism)
     return _exact_epsilon(mechanism, enclosed, outputs)
+
+
+def realised_share(mechanism: Mechanism) -> float | None:
+    """Return the share of its claimed epsilon that a mechanism realises; None where that is not known in a moment."""
+    values = len(mechanism.domain)
+    if values * max(values, mechanism.output_space.size or 0) > MAX_QUICK_ENTRIES:
+        return None
+    try:
+        return prove_epsilon(mechanism).share_of(mechanism.epsilon)
+    except MechanismError:
+        return None
 
 
 def prove_one_report_epsilon(mechanism: Mechanism) -> ExactEpsilon | None:

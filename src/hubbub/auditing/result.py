@@ -12,7 +12,7 @@ from typing import Any
 
 from hubbub.auditing.distinguishing_events import value_text
 from hubbub.auditing.empirical_bounds import EmpiricalBound
-from hubbub.auditing.exact_epsilon import ExactEpsilon
+from hubbub.auditing.exact_epsilon import LOOSE_SHARE, ExactEpsilon
 from hubbub.auditing.privacy_budget import Budget
 from hubbub.auditing.sampler_fit import DrawsFit
 from hubbub.core.text import listed, percent, plural
@@ -84,6 +84,18 @@ class Audit:
         return None if self.exact is None else True
 
     @property
+    def realised_share(self) -> float | None:
+        """The realised epsilon as a share of the claimed one; None without a proof, or without a claim."""
+        return None if self.exact is None else self.exact.share_of(self.claim)
+
+    @property
+    def loose(self) -> bool | None:
+        """Whether the claim holds and clearly less is realised, below 95% of it; None where `realised_share` is."""
+        if self.realised_share is None:
+            return None
+        return self.holds is True and self.realised_share < LOOSE_SHARE
+
+    @property
     def verdict(self) -> str:
         """The answer in a word or two: "proven", "refuted", "not refuted" or "no claim"."""
         if self.holds is False:
@@ -98,6 +110,12 @@ class Audit:
         if self.one_report is not None:
             lines[0] += " This covers all reports about one value together."
             lines.append(f"A single report has an epsilon of at most {self.one_report.high}.")
+        if self.exact is not None and self.loose:
+            lines.append(
+                f"Loose: the realised {self._epsilon_text} is {float(self.exact.high):.4g}, {self.realised_share:.0%} "
+                f"of the claimed {self.claim:.4g}: users give away less than they are told, and reports have more "
+                "noise than the claim allows."
+            )
         lines.append(self._empirical_sentences())
         if self.empirical.repeated:
             lines.append(
@@ -129,6 +147,8 @@ class Audit:
             "verdict": self.verdict,
             "exact": None if self.exact is None else _exact_document(self.exact),
             "one_report": None if self.one_report is None else _exact_document(self.one_report),
+            "realised_share": None if self.realised_share is None else finite(self.realised_share),
+            "loose": self.loose,
             "unproven": self.unproven or None,
             "empirical": {
                 **asdict(self.empirical),

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import sys
-import traceback
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from hubbub.cli.commands import CommandGroup
 from hubbub.cli.console import use_utf8
-from hubbub.core.errors import HubbubError, SettingError
-from hubbub.core.redaction import redact
-
-USAGE_ERROR = typer.BadParameter.__base__ or Exception  # what Typer raises for every wrong call; it has no public name
+from hubbub.cli.failure import tell
 
 app = typer.Typer(
     name="hubbub",
@@ -47,31 +43,9 @@ def main() -> None:
     use_utf8()
     try:
         code = app(standalone_mode=False)
-    except HubbubError as error:
-        typer.echo(f"hubbub: {error}", err=True)
-        sys.exit(2 if isinstance(error, SettingError) else 1)
     except BrokenPipeError:  # the reader of our output has left: nothing more to say
         sys.stderr.close()
         sys.exit(0)
     except Exception as error:
-        if isinstance(error, typer.Abort) and not isinstance(error.__cause__, EOFError):
-            typer.echo("hubbub: stopped", err=True)
-            sys.exit(1)
-        if not isinstance(error, USAGE_ERROR):
-            typer.echo(redact("".join(traceback.format_exception(error))), err=True)
-            sys.exit(1)
-        sys.exit(_tell_usage(error))
+        sys.exit(tell(error, sys.argv[1:]))
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _tell_usage(error: Any) -> int:
-    """Say how a command was called wrongly; arguments may be addresses with passwords in them."""
-    message, context = redact(error.format_message()), error.ctx
-    if context is not None and message == redact(context.get_help()):  # no command was named
-        typer.echo(message)
-        return int(error.exit_code)
-    if context is not None:
-        typer.echo(context.get_usage(), err=True)
-        typer.echo(f"Try '{context.command_path} --help' for help.\n", err=True)
-    typer.echo(f"Error: {message}", err=True)
-    return int(error.exit_code)

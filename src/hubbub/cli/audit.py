@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.console import out
+from hubbub.cli.console import out, print_json
 from hubbub.cli.options import AsJson
 from hubbub.cli.progress_bar import follow
 from hubbub.core.defaults import DEFAULT_AUDIT_LEVEL, DEFAULT_DRAWS
@@ -33,7 +32,7 @@ def command(
 
     result = follow(audit_study.steps(read_study(study), mechanism=mechanism, draws=draws, level=level), "auditing")
     if as_json:
-        typer.echo(json.dumps(result.document(), allow_nan=False, ensure_ascii=False))
+        print_json(result.document())
     else:
         _show(result)
     if result.holds is False:

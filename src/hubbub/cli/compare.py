@@ -60,32 +60,44 @@ def command(
 
     def show() -> None:
         out().print(facts_text(comparison.facts()), soft_wrap=True)
-        out().print(_pair_table(comparison) if isinstance(comparison, Comparison) else _groups_table(comparison))
+        out().print(
+            _pair_table(comparison, out().width) if isinstance(comparison, Comparison) else _groups_table(comparison)
+        )
 
     name = next(iter(read.values())).summary.study.name
     write_or_print(comparison, document, output, show, as_json=as_json, study=name)
 
 
-def _pair_table(comparison: Comparison) -> Table:
+def _pair_table(comparison: Comparison, width: int) -> Table:
+    """Return the largest differences; standard errors are left out where values would have to be folded for them."""
+    from rich.cells import cell_len
     from rich.table import Table
 
-    shown = comparison.largest(MAX_SHOWN_VALUES)
-    hidden = comparison.labels.size - shown.size
-    table = Table(caption=f"and {hidden:,} more; write them all with -o comparison.csv" if hidden else None)
+    from hubbub.intervals.result import error_text
+
+    shown = comparison.largest(MAX_SHOWN_VALUES).tolist()
+    columns = [("value", [printable(str(comparison.labels[row])) for row in shown])]
+    for name, shares in zip(comparison.names, (comparison.first, comparison.second), strict=True):
+        columns.append((printable(name, 20), [f"{shares[row]:.4f}" for row in shown]))
+    columns.append(("difference", [f"{comparison.difference[row]:+.4f}" for row in shown]))
+    intervals = [f"{comparison.low[row]:+.4f} to {comparison.high[row]:+.4f}" for row in shown]
+    columns.append((f"{whole_percent(comparison.level)} interval", intervals))
+    errors = ("std.\nerror", [error_text(float(comparison.standard_error[row])) for row in shown])
+    changed = ("", ["changed" if comparison.changed[row] else "" for row in shown])
+    widths = [3 + max(map(cell_len, [*name.split("\n"), *cells])) for name, cells in (*columns, errors, changed)]
+    hidden = comparison.labels.size - len(shown)
+    captions = [f"and {hidden:,} more; write them all with -o comparison.csv"] if hidden else []
+    if sum(widths) < width:
+        columns.append(errors)
+    else:
+        captions.append("standard errors: in a wider terminal, with --json or with -o comparison.csv")
+    table = Table(caption="\n".join(captions) or None)
     table.add_column("value", overflow="fold")
-    for name in (*comparison.names, "difference"):
-        table.add_column(printable(name, 20), justify="right", no_wrap=True)
-    table.add_column(f"{whole_percent(comparison.level)} interval", justify="right", no_wrap=True)
+    for name, _ in columns[1:]:
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    for row in shown.tolist():
-        table.add_row(
-            printable(str(comparison.labels[row])),
-            f"{comparison.first[row]:.4f}",
-            f"{comparison.second[row]:.4f}",
-            f"{comparison.difference[row]:+.4f}",
-            f"{comparison.low[row]:+.4f} to {comparison.high[row]:+.4f}",
-            "changed" if comparison.changed[row] else "",
-        )
+    for cells in zip(*(own for _, own in (*columns, changed)), strict=True):
+        table.add_row(*cells)
     return table
 
 

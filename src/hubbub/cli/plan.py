@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hubbub.cli.console import err, out, printable
+from hubbub.cli.console import out, print_json, print_written, printable
 from hubbub.cli.options import AsJson, share_or_text
 from hubbub.cli.plan_arguments import (
     MIX_EXAMPLE,
@@ -37,7 +36,8 @@ PICTURE_INCHES = (9.0, 5.0)
 def command(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")],
     users: Annotated[
-        str | None, typer.Option(metavar="N[,N...]", help="Number of users: 10000, 1e4, or several.")
+        str | None,
+        typer.Option(metavar="N[,N...]", help="Number of users: 10000, 1e4, or several; with --difference, per group."),
     ] = None,
     target: Annotated[
         float | None, typer.Option(metavar="X", help="Error to reach; with --users, find the epsilon it needs.")
@@ -46,11 +46,15 @@ def command(
         str | None,
         typer.Option(
             metavar="SHARE|N%",
-            help="Find the users per group that show a difference of 5%, or 0.05, between two groups.",
+            help="Find the users per group that show a difference of 5%, or 0.05, between two groups; with --users, "
+            "the power.",
         ),
     ] = None,
     power: Annotated[
-        str | None, typer.Option(metavar="SHARE|N%", help="Probability of detecting the difference; default: 80%.")
+        str | None,
+        typer.Option(
+            metavar="SHARE|N%", help="Probability of detecting the difference; default: 80%. Not with --users."
+        ),
     ] = None,
     truth: Annotated[
         list[str] | None,
@@ -104,7 +108,7 @@ def command(
 ) -> None:
     """Predict the error of a study before collecting, or the number of users or epsilon that it needs.
 
-    With --difference: the users per group that show a difference between two groups.
+    With --difference: the users per group that show a difference between two groups, or with --users the power.
     """
     from hubbub.exporting.result_files import check_output_path
     from hubbub.intake.read_plan import refuse_overwriting
@@ -152,9 +156,9 @@ def _write(result: Plan, study: Study, output: Path | None, as_json: bool) -> No
     document = {"version": whole.pop("version"), "fingerprint": study.fingerprint, **whole}
     if output is not None:
         _write_file(result, document, output, study.name)
-        err().print(f"written: {output}", soft_wrap=True)
+        print_written(output)
     if as_json:
-        typer.echo(json.dumps(document, allow_nan=False, ensure_ascii=False))
+        print_json(document)
         return
     console = out()
     lines = [*result.answers, result.assumed, *result.notes]

@@ -28,10 +28,12 @@ from hubbub.core.progress import Progress, stepwise
 from hubbub.core.threads import limit_threads_per_step
 from hubbub.domains import Domain
 from hubbub.estimators import Estimate
+from hubbub.estimators.result import finite
 from hubbub.estimators.shown_estimate import shown_estimate
 from hubbub.intervals.deviance_cutoff import chi_square
 from hubbub.intervals.linear_statistic import Statistic, parse_statistic
 from hubbub.intervals.result import extend
+from hubbub.intervals.standard_errors import StandardErrors, standard_errors
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 
@@ -159,7 +161,8 @@ def _compare(
     mover = variation if domain.is_equidistant else None
     if potential is not None and mover is None:
         mover = yield from _distance(populations, potential, move, equality, level, rng)
-    mean = None if places is None else _mean(own[-1], float(places @ move))
+    errors = _standard_errors(groups, shown, rows if places is None else [*rows, places])
+    mean = None if places is None else _mean(own[-1], float(places @ move), float(errors.numbers[-1]))
     if mean is not None and mover is not None:  # masses move at least as far as the mean does
         mover = mover._replace(low=min(mover.estimate, max(mover.low, mean.low, -mean.high)))
     return Comparison(
@@ -174,6 +177,8 @@ def _compare(
         frozen(hull_high),
         frozen(low),
         frozen(high),
+        frozen(errors.numbers[: len(rows)]),
+        errors.reasons[: len(rows)],
         frozen(p_values),
         frozen(adjusted),
         frozen((adjusted <= 1.0 - level) & ~holds_nothing),
@@ -184,7 +189,16 @@ def _compare(
         mean,
         f"{note}; {APPROXIMATE}" if any(reports.approximate for reports in groups) else note,
         all(set(np.unique(weights).tolist()) <= {0.0, 1.0} for weights in rows),
+        effective_users=(groups[0].effective_users, groups[1].effective_users) if populations.is_weighted else None,
     )
+
+
+def _standard_errors(groups: list[Reports], shown: list[Floats], statistics: list[Floats]) -> StandardErrors:
+    """Return those of the differences at the estimates that are shown: the groups are independent."""
+    first, second = (
+        standard_errors(reports, shares, statistics) for reports, shares in zip(groups, shown, strict=True)
+    )
+    return first.of_difference(second)
 
 
 def _distance(
@@ -212,8 +226,8 @@ def _label(domain: Domain, statistic: Statistic) -> object:
     return statistic.title if statistic.single is None else domain.labels[statistic.single]
 
 
-def _mean(difference: Difference, shown: float) -> IntervalEstimate:
-    return IntervalEstimate(shown, min(difference.low, shown), max(difference.high, shown))
+def _mean(difference: Difference, shown: float, error: float) -> IntervalEstimate:
+    return IntervalEstimate(shown, min(difference.low, shown), max(difference.high, shown), finite(error))
 
 
 def holm(p_values: Floats) -> Floats:

@@ -42,6 +42,7 @@ class IntervalEstimate(NamedTuple):
     estimate: float
     low: float
     high: float
+    standard_error: float | None = None  # None: there is none; distances have kinks where the groups are equal
 
 
 def variation_potential(difference: Floats) -> Floats:

@@ -17,6 +17,7 @@ from hubbub.core.serialization import Portable
 from hubbub.core.text import listed, plural, whole_percent
 from hubbub.domains import Domain
 from hubbub.estimators.result import finite
+from hubbub.intervals.result import error_text
 from hubbub.rendering import Fact, facts_html, table_html
 from hubbub.rendering.new_figure import axes_or_new
 
@@ -41,6 +42,8 @@ class MeanDifference(NamedTuple):
         How likely a difference as large is if there is none; the latter for looking at all groups (Holm).
     changed : bool
         Whether the means differ, however many groups were looked at.
+    standard_error : float, or None
+        The standard error of the difference; None where there is none.
     """
 
     group: str
@@ -50,6 +53,7 @@ class MeanDifference(NamedTuple):
     p_value: float
     adjusted: float
     changed: bool
+    standard_error: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +76,10 @@ class GroupComparison(Portable):
         Estimates drawn towards all groups together, as far as that predicts better.
     difference, low, high : array
         Each group's share minus that of what it is compared with, and the interval of the true difference.
+    standard_error : array
+        The standard error of each difference; NaN where there is none.
+    standard_error_reasons : tuple of tuple of str
+        Why there is none; empty where there is one, and for the reference.
     p_values, adjusted : array
         How likely a difference as large is if there is none; the latter for looking at all groups and values (Holm).
     changed : array of bool
@@ -108,6 +116,8 @@ class GroupComparison(Portable):
     difference: Floats
     low: Floats
     high: Floats
+    standard_error: Floats
+    standard_error_reasons: tuple[tuple[str, ...], ...]
     p_values: Floats
     adjusted: Floats
     changed: NDArray[np.bool_]
@@ -196,7 +206,7 @@ class GroupComparison(Portable):
         -------
         pandas.DataFrame
             Columns ``group``, ``users``, ``value``, ``share``, ``pooled``, ``difference``, ``low``, ``high``,
-            ``p_value``, ``adjusted`` and ``changed``.
+            ``standard_error``, ``p_value``, ``adjusted`` and ``changed``.
         """
         import pandas as pd
 
@@ -206,8 +216,9 @@ class GroupComparison(Portable):
             "users": np.repeat(self.users, size),
             "value": np.tile(np.asarray(self.domain.labels, dtype=object), count),
         }
-        names = ("difference", "low", "high", "p_value", "adjusted", "changed")
-        own = (self.difference, self.low, self.high, self.p_values, self.adjusted, self.changed)
+        names = ("difference", "low", "high", "standard_error", "p_value", "adjusted", "changed")
+        errors = self.standard_error
+        own = (self.difference, self.low, self.high, errors, self.p_values, self.adjusted, self.changed)
         shares = {"share": self.shares.ravel(), "pooled": self.pooled.shares.ravel()}
         return pd.DataFrame(
             {**columns, **shares, **{name: each.ravel() for name, each in zip(names, own, strict=True)}}
@@ -222,8 +233,11 @@ class GroupComparison(Portable):
             With a version, the groups in their order, the test and a row for each group and value.
         """
         frame = self.to_frame().drop(columns="users").to_dict("records")
+        reasons = (reason or None for group in self.standard_error_reasons for reason in group)
         rows = [
-            {name: finite(each) if isinstance(each, float) else each for name, each in row.items()} for row in frame
+            {name: finite(each) if isinstance(each, float) else each for name, each in row.items()}
+            | {"standard_error_reason": reason}
+            for row, reason in zip(frame, reasons, strict=True)
         ]
         return {
             "version": 1,
@@ -284,8 +298,10 @@ class GroupComparison(Portable):
                 f"{row.share:.4f}",
                 f"{row.difference:+.4f}",
                 f"{row.low:+.4f} to {row.high:+.4f}",
+                error_text(error),
                 "differs" if row.changed else "",
             ]
-            for row in frame.itertuples()
+            for row, error in zip(frame.itertuples(), self.standard_error.ravel().tolist(), strict=False)
         ]
-        return facts_html(self.facts()) + table_html(["group", "value", "share", "difference", "interval", ""], rows)
+        head = ["group", "value", "share", "difference", "interval", "std. error", ""]
+        return facts_html(self.facts()) + table_html(head, rows)

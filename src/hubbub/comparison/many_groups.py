@@ -22,10 +22,12 @@ from hubbub.core.progress import Progress, stepwise
 from hubbub.core.text import listed
 from hubbub.core.threads import limit_threads_per_step
 from hubbub.domains import Domain
+from hubbub.estimators.result import finite
 from hubbub.estimators.shown_estimate import shown_estimate
 from hubbub.estimators.validation import refuse_weights
 from hubbub.intervals.linear_statistic import parse_statistic
 from hubbub.intervals.result import extend
+from hubbub.intervals.standard_errors import standard_errors
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 
@@ -149,9 +151,10 @@ def _compare_groups(
     pooled = yield from pool(reports, rng)
     single, places = list(np.eye(len(domain))), domain.places
     statistics = single if places is None else [*single, places]
-    means: dict[int, Difference] = {}
+    means: dict[int, tuple[Difference, float]] = {}
     shape = (len(names), len(domain))
-    difference, low, high, p_values = (np.full(shape, np.nan) for _ in range(4))
+    difference, low, high, p_values, error = (np.full(shape, np.nan) for _ in range(5))
+    reasons = [("",) * len(domain)] * len(names)
     for place, other in enumerate(_others(names, reports, against)):
         yield Progress(place, len(names), "comparing groups")
         if other is None:
@@ -161,8 +164,11 @@ def _compare_groups(
         test = yield from equality_test(pair, rng, DRAWS_FOR_EACH)
         found, _ = yield from differences(pair, statistics, level, test, rng)
         difference[place] = shares[place] - theirs
+        rest = standard_errors(other, theirs, statistics)
+        errors = standard_errors(reports[place], shares[place], statistics).of_difference(rest)
+        error[place], reasons[place] = errors.numbers[: len(domain)], errors.reasons[: len(domain)]
         if places is not None:
-            means[place] = found.pop()
+            means[place] = found.pop(), float(errors.numbers[-1])
         ends = (np.array([one.low for one in found]), np.array([one.high for one in found]))
         low[place], high[place] = extend(*ends, difference[place])
         p_values[place] = [one.p_value for one in found]
@@ -178,6 +184,8 @@ def _compare_groups(
         frozen(difference),
         frozen(low),
         frozen(high),
+        frozen(error),
+        tuple(reasons),
         frozen(p_values),
         frozen(adjusted),
         frozen((adjusted <= 1.0 - level) & ~holds_nothing),
@@ -190,15 +198,17 @@ def _compare_groups(
 
 
 def _means(
-    names: list[str], found: dict[int, Difference], shown: Floats, all_equal: float, level: float
+    names: list[str], found: dict[int, tuple[Difference, float]], shown: Floats, all_equal: float, level: float
 ) -> tuple[MeanDifference, ...]:
     """Return the differences of means, with p-values adjusted for looking at all groups."""
-    p_values = np.array([one.p_value for one in found.values()])
+    p_values = np.array([one.p_value for one, _ in found.values()])
     means = []
-    for (place, one), adjusted in zip(found.items(), np.maximum(holm(p_values), all_equal).tolist(), strict=True):
+    all_adjusted = np.maximum(holm(p_values), all_equal).tolist()
+    for (place, (one, error)), adjusted in zip(found.items(), all_adjusted, strict=True):
         low, high = min(one.low, float(shown[place])), max(one.high, float(shown[place]))
         changed = adjusted <= 1.0 - level and not low <= 0.0 <= high
-        means.append(MeanDifference(names[place], float(shown[place]), low, high, one.p_value, adjusted, changed))
+        ends = (float(shown[place]), low, high)
+        means.append(MeanDifference(names[place], *ends, one.p_value, adjusted, changed, finite(error)))
     return tuple(means)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ from hubbub.core.arrays import Floats, plain
 from hubbub.core.serialization import Portable
 from hubbub.core.text import percent, plural, whole_percent
 from hubbub.domains import Domain
+from hubbub.estimators.result import finite
+from hubbub.intervals.result import error_text, errors_note
 from hubbub.rendering import Fact, facts_html, table_html
 from hubbub.rendering.new_figure import axes_or_new
 
@@ -54,6 +57,11 @@ class Comparison(Portable):
         The interval of each true difference: the confidence interval, extended to `difference` where that is outside.
     confidence_low, confidence_high : array
         The endpoints of each confidence interval itself.
+    standard_error : array
+        The standard error of each difference, from the Fisher information of both groups at their estimates; NaN where
+        there is none.
+    standard_error_reasons : tuple of str
+        Why there is none; empty where there is one.
     p_values : array
         How likely a difference as large is if the two groups are equal in this row.
     adjusted : array
@@ -74,6 +82,8 @@ class Comparison(Portable):
         Whether rows are shares; False for a weighted sum.
     quantiles : tuple of QuantileDifference
         The quantiles that were asked for, in both groups, and their differences with intervals.
+    effective_users : tuple of float, or None
+        How many users without weights would tell as much, in each group; None without survey weights.
 
     Examples
     --------
@@ -84,10 +94,10 @@ class Comparison(Portable):
     >>> result = hb.compare(men, women, names=("men", "women"))
     >>> result.rejected, result.p_value < 0.001
     (True, True)
-    >>> print(result.to_frame()[["value", "difference", "low", "high", "changed"]].round(2))
-      value  difference   low  high  changed
-    0   yes        0.32  0.19  0.44     True
-    1    no       -0.32 -0.44 -0.19     True
+    >>> print(result.to_frame()[["value", "difference", "low", "high", "standard_error"]].round(2))
+      value  difference   low  high  standard_error
+    0   yes        0.32  0.19  0.44            0.06
+    1    no       -0.32 -0.44 -0.19            0.06
     """
 
     domain: Domain
@@ -101,6 +111,8 @@ class Comparison(Portable):
     high: Floats
     confidence_low: Floats
     confidence_high: Floats
+    standard_error: Floats
+    standard_error_reasons: tuple[str, ...]
     p_values: Floats
     adjusted: Floats
     changed: NDArray[np.bool_]
@@ -112,6 +124,7 @@ class Comparison(Portable):
     note: str
     is_share: bool = True
     quantiles: tuple[QuantileDifference, ...] = ()
+    effective_users: tuple[float, float] | None = None
 
     @property
     def p_value(self) -> float:
@@ -180,7 +193,7 @@ class Comparison(Portable):
         """Return everything but the table of values, as labels with texts."""
         facts = [
             Fact("in short", self.sentence),
-            Fact("groups", " and ".join(f"{name} ({plural(own, 'user')})" for name, own in self._groups())),
+            Fact("groups", " and ".join(f"{name} ({users})" for name, users in self._group_texts())),
             Fact(
                 "equal?" if self.has_all_values else "all values?",
                 equality_sentence(self.names, self.p_value, rejected=self.rejected),
@@ -191,7 +204,9 @@ class Comparison(Portable):
         if self.earth_mover is not None and not self.domain.is_equidistant:
             facts.append(Fact("earth mover's distance", _interval(self.earth_mover, _unit_text(self.domain))))
         if self.mean is not None:
-            facts.append(Fact("difference of means", _interval(self.mean, "")))
+            error = self.mean.standard_error
+            beside = "" if error is None else f" (standard error {error:.4g})"
+            facts.append(Fact("difference of means", _interval(self.mean, "") + beside))
         for each in self.quantiles:
             between = f"{each.estimate:.4g} ({each.first:.4g} and {each.second:.4g})"
             facts.append(Fact(f"difference of {each.title}s", f"{between}, between {each.low:.4g} and {each.high:.4g}"))
@@ -200,10 +215,15 @@ class Comparison(Portable):
             told = f"{plural(count, 'value')} of {self.labels.size:,}" if count else "none for certain"
             facts.append(Fact("changed", f"{told} (p-values adjusted for looking at all of them, by Holm)"))
         facts.append(Fact("intervals", f"each at {whole_percent(self.level)}; {self.note}"))
+        if note := errors_note(self.standard_error, self.standard_error_reasons, self.high - self.low):
+            facts.append(Fact("std. error", note))
         return facts
 
-    def _groups(self) -> zip[tuple[str, int]]:
-        return zip(self.names, self.users, strict=True)
+    def _group_texts(self) -> Iterator[tuple[str, str]]:
+        """Yield the name of each group, and how many users it has."""
+        for name, users, effective in zip(self.names, self.users, self.effective_users or (None, None), strict=True):
+            weighted = "" if effective is None else f", {effective:,.0f} effective by their weights"
+            yield name, f"{plural(users, 'user')}{weighted}"
 
     def to_frame(self) -> pd.DataFrame:
         """Return the differences as a pandas table, with a row for each value, or one for what was asked for.
@@ -211,8 +231,8 @@ class Comparison(Portable):
         Returns
         -------
         pandas.DataFrame
-            Columns ``value``, ``first``, ``second``, ``difference``, ``low``, ``high``, ``p_value``, ``adjusted`` and
-            ``changed``.
+            Columns ``value``, ``first``, ``second``, ``difference``, ``low``, ``high``, ``standard_error``,
+            ``p_value``, ``adjusted`` and ``changed``.
         """
         import pandas as pd
 
@@ -224,6 +244,7 @@ class Comparison(Portable):
                 "difference": self.difference,
                 "low": self.low,
                 "high": self.high,
+                "standard_error": self.standard_error,
                 "p_value": self.p_values,
                 "adjusted": self.adjusted,
                 "changed": self.changed,
@@ -246,6 +267,8 @@ class Comparison(Portable):
             "high": self.high,
             "confidence_low": self.confidence_low,
             "confidence_high": self.confidence_high,
+            "standard_error": np.array([finite(error) for error in self.standard_error.tolist()], dtype=object),
+            "standard_error_reason": np.array([reason or None for reason in self.standard_error_reasons], dtype=object),
             "p_value": self.p_values,
             "adjusted": self.adjusted,
             "changed": self.changed,
@@ -254,7 +277,12 @@ class Comparison(Portable):
         distances = {"total_variation": self.total_variation, "earth_mover": self.earth_mover, "mean": self.mean}
         return {
             "version": 1,
-            "groups": [{"group": name, "users": users} for name, users in self._groups()],
+            "groups": [
+                {"group": name, "users": users, "effective_users": effective}
+                for name, users, effective in zip(
+                    self.names, self.users, self.effective_users or (None, None), strict=True
+                )
+            ],
             "level": self.level,
             "p_value": self.p_value,
             "deviance": self.equality.deviance,
@@ -320,11 +348,13 @@ class Comparison(Portable):
                 percent(self.second[place]),
                 f"{self.difference[place]:+.4f}",
                 f"{self.low[place]:+.4f} to {self.high[place]:+.4f}",
+                error_text(float(self.standard_error[place])),
                 "changed" if self.changed[place] else "",
             ]
             for place in self.largest(MAX_ROWS_IN_NOTEBOOK).tolist()
         ]
-        head = ["value", self.names[0], self.names[1], "difference", f"{whole_percent(self.level)} interval", ""]
+        interval = f"{whole_percent(self.level)} interval"
+        head = ["value", self.names[0], self.names[1], "difference", interval, "std. error", ""]
         return facts_html(self.facts()) + table_html(head, rows)
 
 

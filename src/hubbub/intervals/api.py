@@ -153,7 +153,7 @@ def interval(
         (ends,) = yield from run
         share, likeliest = (float(statistic.weights @ theta) for theta in (shown.probabilities, region.top.theta))
         note = f"{ends.note} {APPROXIMATE}" if reports.approximate else ends.note
-        errors = standard_errors(reports, shown.probabilities, [statistic])
+        errors = standard_errors(reports, shown.probabilities, [statistic.weights])
         return Interval(
             statistic.title,
             ends.low,
@@ -308,7 +308,7 @@ def _band(
         simultaneous=simultaneous,
         note=note,
         likeliest=region.top.theta,
-        errors=standard_errors(reports, shown.probabilities, shares),
+        errors=standard_errors(reports, shown.probabilities, [share.weights for share in shares]),
         fakes=fakes,
     )
     band.leave_with(shown)

@@ -48,6 +48,18 @@ def joined_notes(notes: Sequence[str]) -> str:
     return " ".join(text if count == len(notes) else f"{count:,} of them: {text}" for text, count in counts.items())
 
 
+def errors_note(errors: Floats, reasons: Sequence[str], widths: Floats) -> str:
+    """Return what to know about standard errors: how many there are not, and why; empty if there are all.
+
+    `widths` are those of the intervals beside them.
+    """
+    counts = Counter(reason for reason in reasons if reason)
+    notes = [f"None for {plural(count, 'value')}: {reason}" for reason, count in counts.items()]
+    if (errors > widths).any():  # which would puzzle a reader
+        notes.append(WITHOUT_SIGNS)
+    return " ".join(notes)
+
+
 def extend(low: Floats, high: Floats, estimate: Floats) -> tuple[Floats, Floats]:
     """Return intervals that hold their estimates; what is not known (NaN) stays so.
 
@@ -328,11 +340,8 @@ class Band(Portable):
             A sentence or two; empty if all have standard errors.
         """
         some = np.arange(len(self.domain)) if positions is None else positions
-        counts = Counter(reason for position in some.tolist() if (reason := self.standard_error_reasons[position]))
-        notes = [f"None for {plural(count, 'value')}: {reason}" for reason, count in counts.items()]
-        if (self.standard_error > self.high - self.low)[some].any():  # which would puzzle a reader
-            notes.append(WITHOUT_SIGNS)
-        return " ".join(notes)
+        reasons = [self.standard_error_reasons[position] for position in some.tolist()]
+        return errors_note(self.standard_error[some], reasons, (self.high - self.low)[some])
 
     def leave_with(self, estimate: Estimate) -> None:
         """Let an estimate show these intervals in its table and its pictures.

@@ -38,7 +38,6 @@ from hubbub.core.validation import DEFAULT_SEED
 from hubbub.goodness_of_fit.output_enumeration import enumerate_outputs
 from hubbub.intervals.deviance_cutoff import information_per_user, score_covariance
 from hubbub.intervals.linear_scores import SMALLEST_FIT
-from hubbub.intervals.linear_statistic import Statistic
 from hubbub.intervals.set_intervals import MIN_EIGENVALUE
 from hubbub.likelihood import Likelihood
 from hubbub.likelihood.likelihood import MIN_PLAIN_PROBABILITY
@@ -68,15 +67,20 @@ class StandardErrors(NamedTuple):
         """Return standard errors that are not numbers, all for the same reason."""
         return cls(np.full(count, np.nan), (reason,) * count)
 
+    def of_difference(self, other: StandardErrors) -> StandardErrors:
+        """Return those of the differences of the same statistics between independent reports."""
+        reasons = (own or theirs for own, theirs in zip(self.reasons, other.reasons, strict=True))
+        return StandardErrors(np.hypot(self.numbers, other.numbers), tuple(reasons))
 
-def standard_errors(reports: Reports, theta: Floats, statistics: Sequence[Statistic]) -> StandardErrors:
-    """Return the standard errors of some statistics at the estimate theta."""
+
+def standard_errors(reports: Reports, theta: Floats, statistics: Sequence[Floats]) -> StandardErrors:
+    """Return the standard errors of some statistics, given by their weights, at the estimate theta."""
     if theta.size > MAX_INFORMED_VALUES:
         return StandardErrors.missing(len(statistics), TOO_MANY_VALUES)
     point = Likelihood.of(reports).at(theta)
     if (point.fitted[point.likelihood.sent] <= MIN_PLAIN_PROBABILITY).any():
         return StandardErrors.missing(len(statistics), IMPOSSIBLE_REPORTS)
-    weights = np.array([statistic.weights for statistic in statistics])
+    weights = np.array(statistics)
     if reports.survey is None:
         information, covariance = fisher_information(reports, theta), None
     else:

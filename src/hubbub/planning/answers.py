@@ -1,4 +1,4 @@
-"""The question a plan was asked and its answers: errors to expect, and the users or epsilon needed for a target.
+"""The question a plan was asked and its answers: errors to expect, what a target takes, or the power of a test.
 
 `Candidate` keys, and with them the seeds of simulated studies, depend on the name and the fields of `Privacy`:
 renaming them changes numbers. The fields of all other classes are the keys of the JSON document, in this order.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hubbub.core.arrays import Array, Floats
 from hubbub.core.serialization import Portable
 from hubbub.core.text import whole_percent
 
-ERROR, USERS, EPSILON, GROUP_USERS = "error", "users", "epsilon", "users_per_group"
+ERROR, USERS, EPSILON, GROUP_USERS, POWER = "error", "users", "epsilon", "users_per_group", "power"
 DISTANCE_NAMES = {"tv": "total variation", "emd": "earth mover's distance"}
 SAME_EPSILON = 1e-6  # relative difference below which two epsilons are the same budget
 MEDIAN = 0.5  # confidence at which half of the studies reach the target
@@ -69,6 +69,7 @@ class CandidateAnswer(Portable):
     epsilon: float | None  # of the mechanism, or the budget of a user; None for mixtures, and where it is searched for
     privacy: Privacy | None  # None: no epsilon reaches the target
     reports_per_user: int
+    realised_share: float | None = field(default=None, kw_only=True)  # of the claimed epsilon; None: not known
 
     @property
     def key(self) -> tuple[str, float | None, int]:
@@ -106,19 +107,19 @@ class SettingResult(CandidateAnswer):
 
 @dataclass(frozen=True)
 class Needed(CandidateAnswer):
-    """The users a candidate needs to reach a target or detect a difference, or the epsilon it needs with some users."""
+    """What was looked for: the users or epsilon that a candidate needs, or its power to detect a difference."""
 
     truth: str
-    what: str  # "users", "epsilon" or "users_per_group"
+    what: str  # "users", "epsilon", "users_per_group" or "power"
     value: float | None  # None: the target is out of reach, even with `most`
     low: float | None  # 95% interval of `value`, given the number of simulated studies
     high: float | None
-    most: float  # the largest number of users, or epsilon, that was tried
-    users: int | None = None  # where epsilon is searched for
+    most: float  # the largest number of users, or epsilon, that was tried; 1 of a power
+    users: int | None = None  # where epsilon is searched for; per group where the power is
     extrapolated: bool = False
     reason: str = ""  # why the target is out of reach, or why less than `value` may be enough
     others: tuple[Needed, ...] = ()  # results for the other truths, where this is the worst of several
-    hardest: Any = None  # the value whose difference between groups takes most users
+    hardest: Any = None  # the value whose difference between groups takes most users, and has the least power
 
     @property
     def is_upper_bound(self) -> bool:
@@ -140,7 +141,7 @@ AnswerType = TypeVar("AnswerType", SettingResult, Needed)
 class Question(Portable):
     """What a plan was asked: everything besides the candidates that decides its numbers."""
 
-    users: tuple[int, ...]  # empty: the number of users is searched for
+    users: tuple[int, ...]  # per group, of a difference; empty: the number of users is searched for
     target: float | None
     distance: str
     unit: str | None
@@ -152,13 +153,13 @@ class Question(Portable):
     runs: int | None  # None: as many as it takes
     seed: int | str
     difference: float | None = None  # between the shares of two groups
-    power: float | None = None  # the probability of detecting it
+    power: float | None = None  # the probability of detecting it; None: it is searched for
 
     @property
     def looks_for(self) -> str:
-        """ERROR, USERS, EPSILON or GROUP_USERS."""
+        """ERROR, USERS, EPSILON, GROUP_USERS or POWER."""
         if self.difference is not None:
-            return GROUP_USERS
+            return POWER if self.users else GROUP_USERS
         if self.target is None:
             return ERROR
         return EPSILON if self.users else USERS
@@ -180,10 +181,11 @@ class Question(Portable):
 
     @property
     def target_text(self) -> str:
-        """The target with its distance and unit, "a total variation of 0.05", or the difference with its power."""
+        """The target with its distance and unit, "a total variation of 0.05", or the difference, with its power."""
         if self.difference is not None:
             points = f"{100 * self.difference:.3g} percentage point{'' if self.difference == 0.01 else 's'}"
-            return f"a difference of {points} in one share with power {whole_percent(self.power or 0.0)}"
+            power = "" if self.power is None else f" with power {whole_percent(self.power)}"
+            return f"a difference of {points} in one share{power}"
         studies = "" if self.confidence == MEDIAN else f" in {100 * self.confidence:g}% of studies"
         return f"{self.distance_article} of {self.target:.3g}{self.distance_unit}{studies}"
 

@@ -17,10 +17,10 @@ from hubbub.core.progress import Progress, stepwise
 from hubbub.domains import Domain
 from hubbub.estimators.api import METHODS
 from hubbub.intake.study import Study
-from hubbub.planning.answers import DISTANCE_NAMES, GROUP_USERS, MEDIAN, USERS, AnswerType, Needed, Question
+from hubbub.planning.answers import DISTANCE_NAMES, MEDIAN, POWER, USERS, AnswerType, Needed, Question
 from hubbub.planning.candidates import Candidate, candidates_from
 from hubbub.planning.expected_errors import expected_errors
-from hubbub.planning.group_size import users_per_group
+from hubbub.planning.group_size import detect_difference
 from hubbub.planning.parallel import as_part
 from hubbub.planning.repeated_studies import SimulatedStudies
 from hubbub.planning.result import Plan
@@ -65,7 +65,8 @@ def plan(
 
     Pass `users` for the errors to expect, `target` for the users that each candidate needs to reach that error, or both
     for the epsilon it needs. Pass `difference` for the users that each of two groups needs to show that a share differs
-    by as much, which follows from a formula. ``plan.steps(...)`` yields progress.
+    by as much, or `difference` with `users` per group for the power of showing it; both follow from a formula.
+    ``plan.steps(...)`` yields progress.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ def plan(
         ...], or kinds, which are classes or names as in study files, with `domain` and `epsilon`. Built mechanisms keep
         their own epsilon for each report.
     users : int or list of int, optional
-        One or several numbers of users.
+        One or several numbers of users; with `difference` the number in each of the two groups.
     target : float, optional
         The error to reach, in `distance`.
     truth : str, array, mapping, Estimate or list of these, default "uniform"
@@ -110,7 +111,7 @@ def plan(
         The difference to detect between the shares of one value in two groups: 0.05 for 5 percentage points. One group
         has the assumed truth. Of several values, the one that takes most users counts.
     power : float, optional
-        The probability of detecting the difference, from 0.5; left out, 0.8.
+        The probability of detecting the difference, from 0.5; left out, 0.8. With `users` it is what you get.
 
     Returns
     -------
@@ -139,6 +140,12 @@ def plan(
     >>> print(hb.plan(coin, difference=0.05).answers[0])
     With epsilon 1, you need about 7,300 users per group to detect a difference of 5 percentage points in one share with
     power 80%.
+
+    If there are 2,000 people in each group, how likely they are to show it:
+
+    >>> print(hb.plan(coin, difference=0.05, users=2_000).answers[0])
+    With 2,000 users per group and epsilon 1, you detect a difference of 5 percentage points in one share with power
+    31%.
     """
     counts = check_users(users)
     distance = validation.one_of(distance, DISTANCE_NAMES, "distance", "plan", default="'tv'")
@@ -146,7 +153,7 @@ def plan(
     difference, power = check_difference(
         difference,
         power,
-        users=(counts or None, None),
+        counts,
         target=(target, None),
         distance=(distance, "tv"),
         method=(method, "auto"),
@@ -159,8 +166,8 @@ def plan(
             "neither users nor a target nor a difference was passed",
             where="plan(users=, target=, difference=)",
             got="none of them",
-            expected="users= for the error to expect, target= for the users needed, both for the epsilon needed, or "
-            "difference= for the users per group",
+            expected="users= for the error to expect, target= for the users needed, both for the epsilon needed, "
+            "difference= for the users per group, or difference= and users= for the power",
             remedy="pass users=10_000, target=0.05, or difference=0.05",
         )
     confidence = validation.share(confidence, "confidence", "plan")
@@ -199,9 +206,9 @@ def _answer(
     generator: np.random.Generator,
     positions: Positions | None,
 ) -> Generator[Progress, None, Plan]:
-    if question.looks_for == GROUP_USERS:
-        sizes = yield from users_per_group(question, candidates, truths, positions)
-        needed = _worst_of_truths(sizes, len(truths), _value_or_infinite)
+    if question.difference is not None:
+        answers = yield from detect_difference(question, candidates, truths, positions)
+        needed = _worst_of_truths(answers, len(truths), _badness)
         return Plan(question, (), tuple(needed), tuple(truths))
     simulators = [Simulator(candidate, question.method) for candidate in candidates]
 
@@ -216,7 +223,7 @@ def _answer(
     for number, users in enumerate(searches):
         search = search_requirements(question, chain(*all_studies()), users)
         results = yield from as_part(search, number, len(searches) + 1)
-        needed += _worst_of_truths(results, len(truths), _value_or_infinite)
+        needed += _worst_of_truths(results, len(truths), _badness)
     studies = all_studies()
     if question.looks_for == USERS:
         # The error with the number of users that was found, so that its spread and the intervals are known too.
@@ -232,8 +239,11 @@ def _answer(
     return Plan(question, tuple(settings), tuple(needed), tuple(truths))
 
 
-def _value_or_infinite(need: Needed) -> float:
-    return math.inf if need.value is None else need.value
+def _badness(need: Needed) -> float:
+    """Return what is larger for a worse answer; out of reach is worst."""
+    if need.value is None:
+        return math.inf
+    return -need.value if need.what == POWER else need.value
 
 
 def _worst_of_truths(

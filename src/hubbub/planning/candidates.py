@@ -7,7 +7,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
+from hubbub.auditing.exact_epsilon import realised_share
 from hubbub.client import SHORT_NAMES, short_name
 from hubbub.core.arrays import as_real
 from hubbub.core.errors import SettingError, shorten
@@ -48,6 +50,16 @@ class Candidate(Portable):
     def key(self) -> tuple[str, float | None, int]:
         """What tells the candidates of a plan apart; answers have the same key."""
         return self.name, self.epsilon, self.reports_per_user
+
+    @cached_property
+    def realised_share(self) -> float | None:
+        """The epsilon that is realised as a share of the claimed one, the largest of each; None if it is not known."""
+        mechanisms = [mechanism for mechanism, _ in self.parts]
+        shares = [realised_share(mechanism) for mechanism in mechanisms]
+        if None in shares or len({mechanism.metric for mechanism in mechanisms}) > 1:
+            return None
+        realised = [mechanism.epsilon * (share or 0.0) for mechanism, share in zip(mechanisms, shares, strict=True)]
+        return max(realised) / max(mechanism.epsilon for mechanism in mechanisms)
 
     @property
     def domain(self) -> Domain:

@@ -59,6 +59,7 @@ def _setting_result(
         epsilon=candidate.epsilon,
         privacy=candidate.privacy,
         reports_per_user=candidate.reports_per_user,
+        realised_share=candidate.realised_share,
         users=users,
         truth=truth.name,
         tv=prediction.spread("tv"),

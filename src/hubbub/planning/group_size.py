@@ -1,8 +1,11 @@
-"""Users per group: how many it takes to tell that a share differs between two groups.
+"""Users per group: how many it takes to tell that a share differs between two groups, and the power of those there are.
 
 A two-sided test at level alpha finds a difference d between the shares of two groups of n users each with power P if
 
     n = (z_{1 - alpha/2} + z_P)^2 (V_1 + V_2) / d^2.
+
+Solved for the power of n users, P = Phi(d sqrt(n / (V_1 + V_2)) - z_{1 - alpha/2}): the probability of a significant
+difference in the right direction.
 
 This is the textbook's formula for two proportions, with V = p (1 - p) replaced by the variance of the share's estimate
 from one user's reports. Let H be the information per user (`intervals.linear_scores`): Fisher's where outputs can be
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,11 +33,11 @@ from hubbub.intervals.set_intervals import normal_quantile
 from hubbub.intervals.standard_errors import MAX_INFORMED_VALUES, variances_per_user
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
-from hubbub.planning.answers import GROUP_USERS, Needed, Question
+from hubbub.planning.answers import GROUP_USERS, POWER, Needed, Question
 from hubbub.planning.candidates import Candidate
 from hubbub.planning.inversion_variance import support_variance
 from hubbub.planning.truths import AssumedTruth
-from hubbub.planning.validation import refused
+from hubbub.planning.validation import DEFAULT_POWER, refused
 
 MAX_USERS = 1e15  # more is as good as never
 LISTED_USERS = 1e6  # outputs without end are listed as far out as one of so many users gets
@@ -41,20 +45,40 @@ UNDETERMINED = "its reports do not determine the share of {value}, whatever the 
 NO_FORMULA = "there is no formula for its reports: {why}"
 
 
-def users_per_group(
+class HardestValue(NamedTuple):
+    """The value whose difference is hardest to detect, with the sum of both groups' variances; or why none is known."""
+
+    position: int
+    variance: float
+    reason: str
+
+
+def detect_difference(
     question: Question, candidates: Sequence[Candidate], truths: Sequence[AssumedTruth], positions: Positions | None
 ) -> Generator[Progress, None, list[Needed]]:
-    """Return the users per group that each candidate needs, for each truth in turn; the hardest value counts."""
+    """Return the users per group that each candidate needs, or the power of each number of users.
+
+    Answers for the truths follow each other; the hardest value counts.
+    """
     cases = [(candidate, truth) for candidate in candidates for truth in truths]
-    needed = []
+    hardest = []
     for done, (candidate, truth) in enumerate(cases):
         yield Progress(done, len(cases), candidate.description)
-        needed.append(_needed(question, candidate, truth, positions))
+        hardest.append(_hardest(question, candidate, truth, positions))
+    needed = []
+    for first in range(0, len(cases), len(truths)):
+        own = slice(first, first + len(truths))
+        for users in question.users or (None,):
+            needed += [
+                _needed(question, *case, value, users) for case, value in zip(cases[own], hardest[own], strict=True)
+            ]
     return needed
 
 
-def _needed(question: Question, candidate: Candidate, truth: AssumedTruth, positions: Positions | None) -> Needed:
-    difference, power = question.difference or 0.0, question.power or 0.0
+def _hardest(
+    question: Question, candidate: Candidate, truth: AssumedTruth, positions: Positions | None
+) -> HardestValue:
+    difference = question.difference or 0.0
     some = truth.representative_positions() if positions is None else positions
     pairs = {position: _shifted(truth.probabilities, position, difference) for position in some.tolist()}
     possible = {position: shifted for position, shifted in pairs.items() if shifted is not None}
@@ -66,30 +90,47 @@ def _needed(question: Question, candidate: Candidate, truth: AssumedTruth, posit
             f"a difference that some share of the truth {truth.name!r} can rise or fall by",
             "pass a smaller difference, or another truth=",
         )
-    hardest, users, reason = next(iter(possible)), 0.0, _why_no_formula(candidate)
+    hardest, variance, reason = next(iter(possible)), 0.0, _why_no_formula(candidate)
+    power = question.power or DEFAULT_POWER
     for position, shifted in possible.items() if not reason else ():
-        variance = sum(_variance(candidate, theta, position) for theta in (truth.probabilities, shifted))
-        own = detecting_users(variance, difference, question.level, power)
-        if math.isnan(own) or own > users:
-            hardest, users = position, own
-        if not users <= MAX_USERS:
+        own = sum(_variance(candidate, theta, position) for theta in (truth.probabilities, shifted))
+        if math.isnan(own) or own > variance:
+            hardest, variance = position, own
+        if not detecting_users(variance, difference, question.level, power) <= MAX_USERS:
+            reason = UNDETERMINED.format(value=candidate.domain.title(hardest))
             break
-    label = plain(candidate.domain.labels[hardest])
-    if not reason and not users <= MAX_USERS:
-        reason = UNDETERMINED.format(value=candidate.domain.title(hardest))
+    return HardestValue(hardest, variance, reason)
+
+
+def _needed(
+    question: Question, candidate: Candidate, truth: AssumedTruth, hardest: HardestValue, users: int | None
+) -> Needed:
+    """Return the answer of one candidate: the users per group that it needs, or the power of as many users."""
+    position, variance, reason = hardest
+    difference, level = question.difference or 0.0, question.level
+    if users is None:
+        value = (
+            float(math.ceil(detecting_users(variance, difference, level, question.power or 0.0)))
+            if not reason
+            else None
+        )
+    else:
+        value = detecting_power(variance, difference, level, users) if not reason else None
     return Needed(
         candidate=candidate.name,
         epsilon=candidate.epsilon,
         privacy=candidate.privacy,
         reports_per_user=candidate.reports_per_user,
+        realised_share=candidate.realised_share,
         truth=truth.name,
-        what=GROUP_USERS,
-        value=None if reason else float(math.ceil(users)),
+        what=GROUP_USERS if users is None else POWER,
+        value=value,
         low=None,
         high=None,
-        most=MAX_USERS,
+        most=MAX_USERS if users is None else 1.0,
+        users=users,
         reason=reason,
-        hardest=label,
+        hardest=plain(candidate.domain.labels[position]),
     )
 
 
@@ -102,6 +143,17 @@ def detecting_users(variance: float, difference: float, level: float, power: flo
     from scipy.special import ndtri
 
     return float((normal_quantile(level) + ndtri(power)) ** 2 * variance / difference**2)
+
+
+def detecting_power(variance: float, difference: float, level: float, users: float) -> float:
+    """Return the power of so many users per group, which `detecting_users` turns back into their number.
+
+    >>> round(detecting_power(0.5 * 0.5 + 0.55 * 0.45, 0.05, level=0.95, users=1561.9), 3)
+    0.8
+    """
+    from scipy.special import ndtr
+
+    return float(ndtr(difference * math.sqrt(users / variance) - normal_quantile(level))) if variance else 1.0
 
 
 def _shifted(theta: Floats, position: int, difference: float) -> Floats | None:

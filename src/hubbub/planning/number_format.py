@@ -52,6 +52,15 @@ def approximately(number: float, low: float, high: float, as_text: Callable[[flo
     return f"about {as_text(number)}" if high / low < MIN_RANGE_RATIO else f"between {as_text(low)} and {as_text(high)}"
 
 
+def power_text(power: float) -> str:
+    """Return a power, which is known to a percent at best.
+
+    >>> power_text(0.6913), power_text(0.9999)
+    ('69%', 'over 99%')
+    """
+    return f"{power:.0%}" if power < 0.995 else "over 99%"
+
+
 def privacy_text(privacy: Privacy, *, has_radius: bool) -> str:
     """Return what a user spends: "epsilon 1", or per unit of distance with its plain equivalent.
 

@@ -13,6 +13,7 @@ from hubbub.core.arrays import plain
 from hubbub.planning.answers import (
     ERROR,
     GROUP_USERS,
+    POWER,
     USERS,
     Answer,
     Needed,
@@ -25,9 +26,10 @@ from hubbub.planning.answers import (
 
 COLUMNS = (
     "candidate", "epsilon", "epsilon_low", "epsilon_high", "ldp", "per_unit", "unit", "plain_equivalent", "radius",
-    "reports_per_user", "users", "users_low", "users_high", "truth", "tv", "tv_low", "tv_high", "tv_mean", "tv_ninth",
+    "realised_share", "reports_per_user", "users", "users_low", "users_high", "truth", "tv", "tv_low", "tv_high",
+    "tv_mean", "tv_ninth",
     "emd", "emd_low", "emd_high", "emd_mean", "emd_ninth", "width_median", "width_largest", "width_level", "closed",
-    "runs", "extrapolated", "looked_for", "hardest", "reason",
+    "runs", "extrapolated", "looked_for", "power", "hardest", "reason",
 )  # fmt: skip
 JSON_KEYS = {"equivalent": "plain_equivalent", "others": "other_truths"}  # where they differ from the names of fields
 
@@ -66,7 +68,7 @@ def _json_value(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def plan_rows(settings: Sequence[SettingResult], needed: Sequence[Needed]) -> list[dict[str, Any]]:
+def plan_rows(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> list[dict[str, Any]]:
     """Return one row for each setting; what was searched for shares the row of its setting.
 
     Of several truths, the worst comes first and the others follow it.
@@ -77,7 +79,9 @@ def plan_rows(settings: Sequence[SettingResult], needed: Sequence[Needed]) -> li
     for need in (each for worst in needed for each in (worst, *worst.others)):
         row = _row(need) | {"reason": need.reason, "looked_for": need.what, "hardest": need.hardest}
         if need.what == GROUP_USERS:
-            row |= {"users": need.value}
+            row |= {"users": need.value, "power": question.power}
+        elif need.what == POWER:
+            row |= {"power": need.value}
         elif need.what == USERS:
             users = None if need.value is None else math.ceil(need.value)
             setting = None if users is None else remaining.pop((need.key, users, need.truth), None)
@@ -92,7 +96,7 @@ def plan_rows(settings: Sequence[SettingResult], needed: Sequence[Needed]) -> li
 
 def _row(answer: Answer) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(COLUMNS)
-    copied = ("candidate", "epsilon", "reports_per_user", "users", "truth", "extrapolated")
+    copied = ("candidate", "epsilon", "realised_share", "reports_per_user", "users", "truth", "extrapolated")
     return row | {name: getattr(answer, name) for name in copied} | {"reason": ""} | _fields(answer.spent)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hubbub.planning.answers import GROUP_USERS, USERS, Answer, Needed, Question, SettingResult
+from hubbub.planning.answers import EPSILON, GROUP_USERS, POWER, USERS, Answer, Needed, Question, SettingResult
 from hubbub.planning.number_format import epsilon_cell, radius_text, two_digits
 from hubbub.rendering.palette import INK, PALETTE
 from hubbub.rendering.picture_text import legible, names_beside, set_title, tell_missing_letters
@@ -45,7 +45,7 @@ class PlotLine(NamedTuple):
 
 
 def draw_plan(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed], axes: Axes) -> None:
-    """Draw the users needed where these were searched for, otherwise errors against users or epsilon."""
+    """Draw the users needed or the power where these were searched for, otherwise errors against users or epsilon."""
     truth = question.truths[0] if len(question.truths) == 1 else f"worst of {len(question.truths)}"
     conditions = f"by {question.method}, truth: {_clipped(truth)}"
     by_users = False
@@ -56,8 +56,11 @@ def draw_plan(question: Question, settings: Sequence[SettingResult], needed: Seq
         else:
             answer_name = "users needed"
             title = f"{question.distance_name} of {question.target:g}{question.distance_unit}, {conditions}"
-        missed = sum(need.value is None for need in needed)
-        title += f"; out of reach for {missed}" if missed else ""
+    elif question.looks_for == POWER:
+        by_users = len(question.users) > 1
+        lines = _lines(question, [need for need in needed if need.value is not None], by_users=by_users)
+        answer_name = "power" if by_users else f"power with {question.users[0]:,} users per group"
+        title = f"{question.target_text}, truth: {_clipped(truth)}"
     else:
         by_users = len({setting.users for setting in settings}) > 1
         lines = _lines(question, settings, by_users=by_users)
@@ -67,10 +70,13 @@ def draw_plan(question: Question, settings: Sequence[SettingResult], needed: Seq
         title += "" if by_users or not settings else f", {settings[0].users:,} users"
     has_one_epsilon = not by_users and all(len({point.x for point in line.points}) == 1 for line in lines.values())
     if has_one_epsilon:
-        _draw_points(lines, axes)
+        _draw_points(lines, axes, largest_is_best=question.looks_for == POWER)
     else:
-        _draw_lines(lines, axes, "users" if by_users else f"plain epsilon{_reach(question, [*settings, *needed])}")
+        users = "users per group" if question.looks_for == POWER else "users"
+        _draw_lines(lines, axes, users if by_users else f"plain epsilon{_reach(question, [*settings, *needed])}")
     _draw_answer_axis(question, axes, "x" if has_one_epsilon else "y", answer_name)
+    missed = sum(need.value is None for need in needed) if question.looks_for != EPSILON else 0
+    title += f"; out of reach for {missed}" if missed else ""
     set_title(axes, title, fontsize="medium")
     tell_missing_letters(axes)
     axes.spines[["top", "right"]].set_visible(False)
@@ -144,9 +150,10 @@ def axis_number(number: float, _position: float = 0) -> str:
     return f"{number:.3g}"
 
 
-def _draw_points(lines: dict[str, PlotLine], axes: Axes) -> None:
+def _draw_points(lines: dict[str, PlotLine], axes: Axes, *, largest_is_best: bool) -> None:
     """Draw one point for each candidate, best on top, with a whisker for its interval."""
-    points = sorted(((name, each) for name, line in lines.items() for each in line.points), key=lambda pair: -pair[1].y)
+    every = ((name, each) for name, line in lines.items() for each in line.points)
+    points = sorted(every, key=lambda pair: pair[1].y, reverse=not largest_is_best)
     for height, (_, point) in enumerate(points):
         face = "white" if point.extrapolated else PALETTE[0]
         axes.hlines(height, point.low, point.high, color=PALETTE[0], linewidth=4, alpha=0.4)
@@ -175,6 +182,8 @@ def _draw_answer_axis(question: Question, axes: Axes, side: str, name: str) -> N
     else:  # a median of 0 has no place on a logarithmic scale
         top = axes.dataLim.x1 if side == "x" else axes.dataLim.y1
         axes.set(**{f"{side}lim": (0.0, 1.08 * top if 0.0 < top < np.inf else 1.0)})
+    if question.looks_for == POWER:
+        axes.set(**{f"{side}scale": "linear", f"{side}lim": (0.0, 1.05)})
     axis.set_major_formatter(axis_number)
     axes.set(**{f"{side}label": name})
     if question.target is None or question.looks_for == USERS:

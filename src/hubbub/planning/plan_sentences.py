@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from hubbub.auditing.exact_epsilon import LOOSE_SHARE
 from hubbub.core.text import listed, plural, whole_percent
 from hubbub.planning.answers import (
     EPSILON,
     ERROR,
     GROUP_USERS,
+    POWER,
     SAME_EPSILON,
     USERS,
     Answer,
@@ -22,6 +24,7 @@ from hubbub.planning.answers import (
 from hubbub.planning.number_format import (
     approximately,
     per_unit_text,
+    power_text,
     privacy_text,
     reach_text,
     two_digits,
@@ -31,6 +34,7 @@ from hubbub.planning.number_format import (
 MAX_SENTENCES = 4  # with more answers, only the first and the last get a sentence
 MAX_COMPARED = 3  # candidates that one sentence compares with the best
 MIN_RATIO = 1.05  # smaller differences are called equal, however precise the simulation is
+MAX_CLAIM_ROUNDING = 1e-9  # relative: by which a realised epsilon may exceed a claim that floats have rounded
 MAX_SIGMAS = 4.0  # by which the simulation may miss a closed form before a note says so
 
 TRUTH_TEXTS = {
@@ -57,7 +61,7 @@ FLATTERED_METHODS = {
 
 OTHER_GROUP = (
     "In the other, the share of one value is larger by the difference (smaller, if it would be above 1), and the other "
-    "shares change in proportion; the value that takes most users counts."
+    "shares change in proportion; the value that is hardest to tell counts."
 )
 
 
@@ -85,6 +89,10 @@ def answer_sentences(question: Question, settings: Sequence[SettingResult], need
     """Return one sentence for each epsilon and number of users, or for the first and the last of many."""
     if question.looks_for in (USERS, GROUP_USERS):
         sentences = [_needed_sentence(group, question, len(needed) > 1) for group in by_privacy(needed)]
+    elif question.looks_for == POWER:
+        has_several = len({need.key for need in needed}) > 1
+        of_users = [[need for need in needed if need.users == users] for users in question.users]
+        sentences = [_power_sentence(group, question, has_several) for some in of_users for group in by_privacy(some)]
     elif question.looks_for == EPSILON:
         groups = [[need for need in needed if need.users == users] for users in question.users]
         sentences = [_needed_sentence(group, question, len(group) > 1) for group in groups if group]
@@ -104,7 +112,7 @@ def assumption_sentence(question: Question, settings: Sequence[SettingResult]) -
         truth = f"the worst of {len(names)} truths"
     else:
         truth = TRUTH_TEXTS.get(names[0], f"the counts in {names[0]}")
-    if question.looks_for == GROUP_USERS:
+    if question.difference is not None:
         return f"This assumes {truth} in one group. {OTHER_GROUP} {_test(question)}"
     text = f"This assumes {truth}, estimated by {question.method}"
     runs = sorted({setting.runs for setting in settings})
@@ -118,7 +126,7 @@ def assumption_sentence(question: Question, settings: Sequence[SettingResult]) -
 def _test(question: Question) -> str:
     """Return which test is planned, and where the number comes from."""
     return (
-        f"The test is two-sided at level {whole_percent(round(1.0 - question.level, 12))}, and the number follows from "
+        f"The test is two-sided at level {whole_percent(round(1.0 - question.level, 12))}, and the answer follows from "
         "the variance of the estimate: nothing is simulated."
     )
 
@@ -143,6 +151,24 @@ def _needed_sentence(group: Sequence[Needed], question: Question, has_several: b
     subject = f"{_name(best, group if finds_users else [best])} needs" if has_several else "you need"
     unreached = f"; {listed(missed)} cannot reach it" if missed else ""
     return f"{start}, {subject} {number} {question.purpose}{_compared(question, best, reached[1:])}{unreached}."
+
+
+def _power_sentence(group: Sequence[Needed], question: Question, has_several: bool) -> str:
+    """Return the power of each candidate of a group with one number of users, the largest first."""
+    start = f"With {plural(group[0].users or 0, 'user')} per group and {_common_privacy(group, question)}"
+    known = sorted(((need.value, need) for need in group if need.value is not None), key=lambda pair: -pair[0])
+    missed = [need.label for need in group if need.value is None]
+    if not known:
+        return f"{start}, {question.target_text} is out of reach{f' for {listed(missed)}' if has_several else ''}."
+    (power, best), *others = known
+    subject = f"{_name(best, group)} detects" if has_several else "you detect"
+    shown = others if len(others) <= MAX_COMPARED else others[: MAX_COMPARED - 1]
+    compared = [f"{need.label} with {power_text(own)}" for own, need in shown]
+    if len(shown) < len(others):
+        compared.append(f"the other {len(others) - len(shown)} with {power_text(others[-1][0])} or more")
+    also = f"; {listed(compared)}" if compared else ""
+    unreached = f"; {listed(missed)} cannot" if missed else ""
+    return f"{start}, {subject} {question.target_text} with power {power_text(power)}{also}{unreached}."
 
 
 def _error_sentence(group: Sequence[SettingResult], question: Question, has_several: bool) -> str:
@@ -236,9 +262,9 @@ def _spends(best: Needed, question: Question) -> str:
 
 def plan_notes(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> list[str]:
     """Return what a reader should know besides the answer, the most important first."""
-    notes = []
     answers: Sequence[Answer] = needed or settings
-    is_simulated = question.looks_for != GROUP_USERS
+    notes = _claim_notes(answers)
+    is_simulated = question.difference is None
     if is_simulated and question.truths == ("uniform",) and question.method in FLATTERED_METHODS:
         notes.append(
             f"A uniform truth flatters {question.method}, which {FLATTERED_METHODS[question.method]}: real errors will "
@@ -259,10 +285,31 @@ def plan_notes(question: Question, settings: Sequence[SettingResult], needed: Se
     return notes + _closed_form_note(settings)
 
 
+def _claim_notes(answers: Sequence[Answer]) -> list[str]:
+    """Say which candidates realise another epsilon than they claim, by which candidates are compared."""
+    shares_by_label: dict[str, list[float]] = {}
+    for answer in answers:
+        if answer.realised_share is not None:
+            shares_by_label.setdefault(answer.label, []).append(answer.realised_share)
+    broken = [label for label, shares in shares_by_label.items() if max(shares) > 1.0 + MAX_CLAIM_ROUNDING]
+    notes = []
+    if broken:
+        notes.append(f"{listed(broken)}: users spend more epsilon than is claimed; an audit says how much.")
+    for label, shares in shares_by_label.items():
+        if max(shares) < LOOSE_SHARE:
+            texts = list(dict.fromkeys(f"{share:.0%}" for share in (min(shares), max(shares))))
+            notes.append(
+                f"{label} realises {' to '.join(texts)} of the epsilon that it claims: its reports have more noise "
+                "than the claim allows, and candidates are compared by their claims."
+            )
+    return notes
+
+
 def _are_incomparable(settings: Sequence[SettingResult], needed: Sequence[Needed]) -> bool:
     """Whether there are several candidates, and no two of them at equal privacy."""
-    first_users = [setting for setting in settings if setting.users == settings[0].users]
-    groups: Sequence[Sequence[Answer]] = by_privacy(needed) if needed else by_privacy(first_users)
+    first_needed = [need for need in needed if need.users == needed[0].users]
+    first_settings = [setting for setting in settings if setting.users == settings[0].users]
+    groups: Sequence[Sequence[Answer]] = by_privacy(first_needed) if needed else by_privacy(first_settings)
     return len({answer.label for group in groups for answer in group}) > 1 and all(len(group) == 1 for group in groups)
 
 

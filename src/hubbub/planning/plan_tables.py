@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hubbub.planning.answers import GROUP_USERS, USERS, Answer, Needed, Question, SettingResult, Spread
-from hubbub.planning.number_format import epsilon_cell, two_digits, user_count
+from hubbub.planning.answers import GROUP_USERS, POWER, USERS, Answer, Needed, Question, SettingResult, Spread
+from hubbub.planning.number_format import epsilon_cell, power_text, two_digits, user_count
 
 UNKNOWN = "–"
 
@@ -79,6 +79,12 @@ def _needed_table(question: Question, settings: Sequence[SettingResult], needed:
         columns["users per group"] = [_needed_cell(need, lambda users: f"{users:,.0f}") for need in needed]
         columns["hardest value"] = [str(need.hardest) for need in needed]
         return TextTable.of(f"Users needed {question.purpose}", columns | _truth_column(question, needed))
+    if question.looks_for == POWER:
+        columns |= _epsilon_column(needed)
+        columns["users per group"] = [f"{need.users:,}" for need in needed]
+        columns["power"] = [_needed_cell(need, power_text) for need in needed]
+        columns["hardest value"] = [str(need.hardest) for need in needed]
+        return TextTable.of(f"Power {question.purpose}", columns | _truth_column(question, needed))
     if question.looks_for == USERS:
         what, as_text = "Users", user_count
         columns |= _epsilon_column(needed)

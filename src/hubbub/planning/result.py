@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Plan(Portable):
-    """The errors to expect of a study, or the users or epsilon that a target takes.
+    """The errors to expect of a study, the users or epsilon that a target takes, or the power to detect a difference.
 
     `sentence` is the answer in plain words and `explain` adds all notes; `to_frame`, `to_json` and `plot` give the same
     as a table, a JSON document and a picture.
@@ -37,8 +37,8 @@ class Plan(Portable):
         The error to expect for each candidate and number of users. Of several truths this is the worst; the results
         for the others are in `others`.
     needed : tuple of Needed
-        The users that each candidate needs to reach the target or to detect the difference, or the epsilon it needs
-        with `users`. Empty without a target or a difference.
+        What was looked for: the users that each candidate needs to reach the target or to detect the difference; with
+        `users` the epsilon it needs, or its power to detect the difference. Empty without a target or a difference.
     truths : tuple of AssumedTruth
         The distributions that were assumed.
 
@@ -139,7 +139,7 @@ class Plan(Portable):
         list of dict
             The rows of `to_frame`; what is unknown is None.
         """
-        return plan_rows(self.settings, self.needed)
+        return plan_rows(self.question, self.settings, self.needed)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the complete table: each setting with its errors, and what was searched for with its interval.

@@ -87,6 +87,7 @@ class _Search:
             epsilon=candidate.epsilon,
             privacy=candidate.privacy,
             reports_per_user=candidate.reports_per_user,
+            realised_share=candidate.realised_share,
             truth=studies.truth.name,
             what=USERS,
             value=None if value is None else float(math.ceil(value)),
@@ -118,11 +119,13 @@ class _Search:
         reason = f"epsilon {smallest:g}, the smallest tried, is already enough" if crossing.already else ""
         if crossing.value is None:
             reason = f"the error is still {crossing.last.value:.3g} with epsilon {largest:g}, the largest tried"
+        needed = None if crossing.value is None else candidate_at(crossing.value)
         return Needed(
             candidate=group[0].candidate.name,
             epsilon=None,
-            privacy=None if crossing.value is None else candidate_at(crossing.value).privacy,
+            privacy=None if needed is None else needed.privacy,
             reports_per_user=group[0].candidate.reports_per_user,
+            realised_share=None if needed is None else needed.realised_share,
             truth=group[0].truth.name,
             what=EPSILON,
             value=crossing.value,

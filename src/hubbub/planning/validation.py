@@ -65,9 +65,9 @@ def check_target(target: object, distance: str) -> float | None:
 
 
 def check_difference(
-    difference: object, power: object, **others: tuple[object, object]
-) -> tuple[float, float] | tuple[None, None]:
-    """Return the difference to detect and the power; None for both without a difference.
+    difference: object, power: object, users: tuple[int, ...], **others: tuple[object, object]
+) -> tuple[float | None, float | None]:
+    """Return the difference to detect and the power; None for both without a difference, for the power with users.
 
     `others` are keywords, each with its default: none of them has a meaning for a difference.
     """
@@ -79,14 +79,21 @@ def check_difference(
         return None, None
     for name, (value, default) in others.items():
         if value != default:
-            expected = f"no {name}: the users that a difference takes follow from a formula, and nothing is simulated"
-            compared = ", and compare yours with the users per group that the plan says" if name == "users" else ""
-            remedy = f"leave {name} out{compared}; or leave difference out"
+            expected = f"no {name}: what a difference takes follows from a formula, and nothing is simulated"
+            remedy = f"leave {name} out, or leave difference out"
             raise refused(f"{name} has no meaning for a difference", f"difference=, {name}", value, expected, remedy)
     size = as_real(difference)
     if not (math.isfinite(size) and 0.0 < size < 1.0):
         expected = "a difference of shares between 0 and 1, such as 0.05 for 5 percentage points"
         raise validation.wrong(difference, "difference", "plan", expected, remedy="divide percentage points by 100")
+    if users:
+        if power is not None:
+            expected = "no power: users= and difference= decide it"
+            remedy = "leave power out to learn it, or leave users out for the users per group that this power takes"
+            raise refused(
+                "the power follows from users and difference", "difference=, users=, power", power, expected, remedy
+            )
+        return size, None
     probability = DEFAULT_POWER if power is None else as_real(power)
     if not MIN_POWER <= probability < 1.0:
         expected = f"a probability from {MIN_POWER:g} up to, not including, 1"
