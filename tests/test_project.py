@@ -7,7 +7,6 @@ import operator
 import os
 import pkgutil
 import re
-import runpy
 import subprocess
 import sys
 import tomllib
@@ -228,20 +227,6 @@ def test_dependencies_each_have_their_line() -> None:
     text = (ROOT / "docs" / "dependencies.md").read_text()
     names = [re.split(r"[<>=]", entry)[0] for entry in project["dependencies"]]
     assert [name for name in names if f"| {name} |" not in text] == []
-
-
-def test_the_coverage_that_the_page_of_reports_tells_is_the_one_measured() -> None:
-    with_coverage = runpy.run_path(str(ROOT / "benchmarks" / "table.py"))["with_coverage"]
-    page = (ROOT / "docs" / "explanation" / "page.md").read_text(encoding="utf-8")
-    assert with_coverage(page) == page
-    assert with_coverage(page.replace("% |", "% or so |")) == page  # what is typed in does not stay
-
-
-def test_what_the_page_of_other_tools_tells_was_measured() -> None:
-    with_peers = runpy.run_path(str(ROOT / "benchmarks" / "table.py"))["with_peers"]
-    page = (ROOT / "docs" / "explanation" / "peers.md").read_text(encoding="utf-8")
-    assert with_peers(page) == page
-    assert with_peers(page.replace("solved; gap", "perfect; gap")) == page  # what is typed in does not stay
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py")))
