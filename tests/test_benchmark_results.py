@@ -10,9 +10,14 @@ from typing import Any
 import pytest
 
 from benchmark_modules import benchmark
+from measured_numbers import mistakes
 
 ROOT = Path(__file__).parent.parent
 RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
+
+
+def tables() -> dict[str, list[dict[str, Any]]]:
+    return {path.stem: json.loads(path.read_text())["rows"] for path in RESULTS}
 
 
 def kept(name: str, value: float) -> dict[str, Any]:
@@ -62,9 +67,9 @@ def test_a_table_of_several_runs_says_which_run_each_row_is_from() -> None:
 
 
 def test_stored_rows_have_a_command_of_their_own() -> None:
-    rows = [(path.name, row) for path in RESULTS for row in json.loads(path.read_text())["rows"]]
-    assert {name for name, row in rows if (row["command"] is None) != (row["machine"] is None)} == set()
-    commands = {row["command"] for _, row in rows if row["command"] is not None}
+    rows = [row for table in tables().values() for row in table]
+    assert [row for row in rows if (row["command"] is None) != (row["machine"] is None)] == []
+    commands = {row["command"] for row in rows if row["command"] is not None}
     assert [command for command in commands if not command.startswith("python benchmarks/")] == []
 
 
@@ -81,3 +86,47 @@ def test_tables_of_explanations_are_those_measured(name: str, filled: str, typed
     page = (ROOT / "docs" / "explanation" / f"{name}.md").read_text(encoding="utf-8")
     assert fill(page) == page
     assert fill(page.replace(*typed)) == page  # what is typed in does not stay
+
+
+def test_numbers_that_pages_quote_are_those_measured() -> None:
+    pages = {path: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]}
+    quoting = {path.name for path, text in pages.items() if "<!-- measured\n" in text}
+    assert {"intervals.md", "weights.md", "fit.md", "cluster.md"} <= quoting
+    stored = tables()
+    assert [f"{path.name}: {wrong}" for path, text in pages.items() for wrong in mistakes(text, stored)] == []
+
+
+TIMES = [
+    {"problem": "a: x", "measured": "100 studies; plain 0.759, width 2", "reached": "0.957"},
+    {"problem": "a: y", "measured": "one / two", "reached": "1.50 / 0.75 s = 2.00"},
+    {"problem": "a: y", "measured": "bytes", "reached": "6,124"},
+    {"problem": "b", "measured": "share", "reached": "12.34%"},
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "wrong"),
+    [
+        ("It is 75.9% now.", "75.9% | times | a: x | plain", None),
+        ("It is 95.7%.", "95.7% | times | a: x", None),
+        ("It is 12.3%, or 12%.", "12% | times | b", None),
+        ("It took 0.75 s.", "0.75 s | times | a: y | one / two", None),
+        ("The ratio is 2.0.", "2.0 | times | a: y | one / two", None),
+        ("| bytes | 6,124 |", "6,124 | times | a: y | bytes", None),
+        ("At least 95.7% in 3 rows.", "3 | times | a* | rows", None),
+        ("At least 0.957.", "0.957 | times | a* | lowest", None),
+        ("It is 75.8%.", "75.8% | times | a: x | plain", "the page says 75.8%, measured was '0.759'"),
+        ("It is 0.757.", "0.757 | times | a: x | plain", "the page says 0.757, measured was '0.759'"),
+        ("It took 0.75 ms.", "0.75 ms | times | a: y | one / two", "the page says 0.75 ms"),
+        ("It is 175.9%.", "75.9% | times | a: x | plain", "'75.9%' is not in the paragraph or table above"),
+        ("It is 75.9%.\n\nOr not.", "75.9% | times | a: x | plain", "'75.9%' is not in the paragraph or table above"),
+        ("It took 0.75 s.", "0.75 s | times | a: y", "2 rows fit instead of one"),
+        ("It is 2.", "2 | times | c", "0 rows fit instead of one"),
+        ("It is 2.", "2 | time | b", "'time'"),
+        ("At least 0.9.", "0.9 | times | a* | lowest", "the page says 0.9, measured was '0.957'"),
+    ],
+)
+def test_a_number_that_was_not_measured_is_noticed(text: str, source: str, wrong: str | None) -> None:
+    found = mistakes(f"Before: 75.9%.\n\n{text}\n<!-- measured\n{source}\n-->\n\nAfter.", {"times": TIMES})
+    assert len(found) == (wrong is not None)
+    assert wrong is None or wrong in found[0]

@@ -2,7 +2,6 @@
 
 import ast
 import importlib
-import json
 import operator
 import os
 import pkgutil
@@ -269,25 +268,6 @@ def test_a_name_loads_what_it_needs_and_is_the_one_of_the_list() -> None:
     assert done.stdout.split() == ["False", "False"]
     assert sorted(hb.__all__) == sorted([*public.__all__, "__version__"])
     assert [name for name in public.__all__ if getattr(hb, name) is not getattr(public, name)] == []
-
-
-def test_the_cost_model_has_the_numbers_that_were_measured() -> None:
-    """What docs/explanation/cluster.md reckons with is what benchmarks/cluster.py kept."""
-    kept = json.loads((ROOT / "benchmarks" / "results" / "cluster.json").read_text())["rows"]
-    reached = {row["measured"].partition(":")[0].partition(",")[0]: row["reached"] for row in kept}
-    page = (ROOT / "docs" / "explanation" / "cluster.md").read_text()
-    for measured, shown in {
-        "one evaluation": r"\| one evaluation, for each report and core \| {} \|",
-        "for each further part": r"\| for each further part \| {} \|",
-    }.items():
-        assert re.search(shown.format(reached[measured]), page), measured
-    each = {row["measured"]: row["reached"] for row in kept}
-    kilobytes = int(each["bytes for one evaluation, for each further part"].replace(",", "")) / 1000
-    assert f"| {kilobytes:.1f} kB |" in page
-    least = each["one evaluation of 2 / 8 / 32 parts"].split()[0]
-    assert f"2 parts | {least} ms |" in page
-    speedup = each["accelerated iteration: one worker / two"].rpartition(" ")[2]
-    assert f"two workers were {speedup} times as fast as one" in page
 
 
 def test_versions_agree() -> None:
