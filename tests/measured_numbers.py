@@ -52,12 +52,15 @@ def mistakes(page: str, tables: dict[str, Rows]) -> list[str]:
 
 def measured(tables: dict[str, Rows], table: str, problem: str, words: str | None = None) -> str:
     """Return the part of a row that holds the number, or the lowest, the highest or the number of several rows."""
-    rows = [row for row in tables[table] if fnmatchcase(row["problem"], problem) or row["problem"] == problem]
+    rows: list[dict[str, str]] = [
+        row for row in tables[table] if fnmatchcase(row["problem"], problem) or row["problem"] == problem
+    ]
     if "*" in problem:
         if words == "rows":
             return str(len(rows))
         reached = [row["reached"] for row in rows if NUMBER.search(row["reached"])]
-        return {"lowest": min, "highest": max}[str(words)](reached, key=_first_number)
+        ordered = sorted(reached, key=_first_number)
+        return ordered[{"lowest": 0, "highest": -1}[str(words)]]
     texts = [f"{row['measured']} | {row['reached']}" for row in rows]
     if words is None:
         parts = [row["reached"] for row in rows]
