@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmark_modules import benchmark
@@ -36,6 +38,24 @@ def test_each_row_keeps_the_command_that_measured_it(tmp_path: Path, monkeypatch
     first, second = "python benchmarks/times.py --counts FILE", "python benchmarks/times.py --only 'a long one'"
     assert [row["command"] for row in rows] == [first, second, second]
     assert json.loads((tmp_path / "times.json").read_text()).keys() == {"rows"}
+
+
+def test_several_rows_about_one_problem_are_renewed_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measure = benchmark("measure")
+    monkeypatch.setattr(measure, "RESULTS", tmp_path)
+    measure.save("times", [kept("a", 1.0), kept("b", 2.0), kept("a", 3.0)])
+    measure.save_merged("times", [kept("a", 4.0), kept("a", 5.0), kept("c", 6.0)])
+    assert [row["reached"] for row in measure.stored_rows("times")] == ["4", "5", "2", "6"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the kernel's record of memory is Linux's")
+def test_peak_memory_is_that_of_the_process_alone() -> None:
+    """What `getrusage` says would include the memory of the process that starts another one."""
+    held = np.ones(25_000_000)  # 200 MB
+    code = f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r}); import measure; print(measure.peak_mib())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert 10.0 < float(done.stdout) < 150.0
+    assert benchmark("measure").peak_mib() > 2**-20 * held.nbytes
 
 
 def test_a_row_whose_command_is_not_known_is_not_claimed_by_a_later_run(
@@ -91,7 +111,7 @@ def test_tables_of_explanations_are_those_measured(name: str, filled: str, typed
 def test_numbers_that_pages_quote_are_those_measured() -> None:
     pages = {path: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]}
     quoting = {path.name for path, text in pages.items() if "<!-- measured\n" in text}
-    assert {"intervals.md", "weights.md", "fit.md", "cluster.md"} <= quoting
+    assert {"intervals.md", "weights.md", "fit.md", "cluster.md", "nightly.md"} <= quoting
     stored = tables()
     assert [f"{path.name}: {wrong}" for path, text in pages.items() for wrong in mistakes(text, stored)] == []
 

@@ -204,10 +204,12 @@ class _RunState:
         """Return the rows of a database numbered from 1 on, without those that it sent only to be recognised."""
         if not self._snapshot.is_indexed:  # the place in a file or a table is what people look for
             return rows
+        first = self._given + 1
+        self._given += rows.counted
+        if not rows.faults:
+            return Rows(rows.counted, rows.columns, first)
         parsed = np.zeros(0, dtype=np.int64) if rows.places is None else rows.places
         places = np.sort(np.concatenate([parsed, np.array([place for place, _ in rows.faults], dtype=np.int64)]))
-        first = self._given + 1
-        self._given += places.size
         faults = [(first + int(np.searchsorted(places, place)), fault) for place, fault in rows.faults]
         return Rows(rows.counted, rows.columns, first, first + np.searchsorted(places, parsed), faults)
 
