@@ -13,7 +13,6 @@ Run: python benchmarks/fakes.py [--runs 200] [--only NAME] [--counts FILE]
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -32,7 +31,7 @@ from hubbub.intervals.interval_endpoints import Endpoints, LikelihoodRegion, pro
 from hubbub.intervals.linear_statistic import Statistic
 from hubbub.intervals.robust_intervals import FakesAllowed
 from hubbub.intervals.robust_scores import RobustScores
-from measure import RESULTS, row, save, study_parser
+from measure import row, save, stored_rows, study_parser
 from problems import residents
 
 LEVEL, LEAST, ALLOWED = 0.95, 0.94, 0.01
@@ -234,8 +233,7 @@ def rows(setting: Setting, runs: int) -> list[dict[str, Any]]:
 def main() -> None:
     """Print and keep the table, in the order of the settings."""
     given = study_parser(__doc__, RUNS).parse_args()
-    path = RESULTS / "fakes.json"
-    kept = json.loads(path.read_text())["rows"] if given.only and path.exists() else []
+    kept = stored_rows("fakes") if given.only else []
     everything = settings(given.counts)
     found: dict[str, list[dict[str, Any]]] = {each.name: [] for each in everything}
     for one in kept:  # those of San Francisco, too, when its counts are not there

@@ -9,7 +9,6 @@ the next run goes on where the last one ended; --fresh begins anew.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import time
@@ -24,7 +23,7 @@ import hubbub as hb
 from hubbub.goodness_of_fit.api import fit_test
 from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.reports.reports import assemble
-from measure import RESULTS, row, save, seconds
+from measure import row, save, seconds, stored_rows
 
 LEVEL = 0.01
 VALUES, EPSILON, MANY, FEW = 20, 1.0, 100_000, 2_000
@@ -256,9 +255,8 @@ def main() -> None:
     parser.add_argument("--counts", type=Path, help="the paper's counts of San Francisco: columns x, y, count")
     asked = parser.parse_args()
     sys.argv[1:] = ["--counts", str(asked.counts)] if asked.counts else []  # what is kept is about all of it
-    path = RESULTS / "fit.json"
-    old = path.exists() and not asked.fresh and not asked.quick
-    rows = {kept["problem"]: kept for kept in json.loads(path.read_text())["rows"]} if old else {}
+    old = [] if asked.fresh or asked.quick else stored_rows("fit")
+    rows = {kept["problem"]: kept for kept in old}
     end = time.monotonic() + 60 * asked.minutes
     fakes = list(fake_settings())
     settings = [(name, draw, None, CLEAN_SETS) for name, draw in clean_settings()]

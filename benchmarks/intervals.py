@@ -8,7 +8,6 @@ Run: python benchmarks/intervals.py [--runs 2000] [--only NAME] [--counts FILE] 
 
 from __future__ import annotations
 
-import json
 import math
 import multiprocessing
 import time
@@ -27,7 +26,7 @@ from hubbub.core.threads import threads_for
 from hubbub.intervals.deviance_cutoff import chi_square
 from hubbub.intervals.interval_endpoints import LikelihoodRegion, profile_endpoints
 from hubbub.intervals.linear_statistic import parse_statistic
-from measure import RESULTS, row, save, study_parser
+from measure import row, save, stored_rows, study_parser
 from problems import residents
 
 LEVEL, LEAST, MOST = 0.95, 0.94, 0.99
@@ -370,8 +369,7 @@ def main() -> None:
     given = parser.parse_args()
     share = {setting.name: setting.share for setting in settings(given.counts)}
     names = list(share)
-    path = RESULTS / "intervals.json"
-    kept = json.loads(path.read_text())["rows"] if path.exists() else []
+    kept = stored_rows("intervals")
     found = {name: [row for row in kept if row["problem"].startswith(f"{name}: ")] for name in names}
     others = [row for row in kept if not any(row["problem"].startswith(f"{name}: ") for name in names)]  # of --counts
     with multiprocessing.get_context("spawn").Pool(given.jobs) as pool:

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import platform
 import resource
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -46,7 +47,15 @@ def in_turn(functions: list[Callable[[], Any]], repeats: int) -> list[float]:
 
 
 def peak_mib() -> float:
-    """Return the largest memory that this process has had, in MiB."""
+    """Return the largest memory that this process has had, in MiB.
+
+    What `getrusage` says includes the memory of the process that started this one, up to the moment it did: on Linux
+    the kernel's own record of this program is used.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return float(peak.split()[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -90,31 +99,44 @@ def row(problem: str, measured: str, reached: str, asked: str, *, holds: bool) -
 
 
 def save(name: str, rows: list[dict[str, Any]]) -> None:
-    """Keep the rows for docs/reference/benchmarks.md, with the machine they come from."""
+    """Keep the rows for docs/reference/benchmarks.md, each with the command and the machine that measured it.
+
+    Rows of earlier runs keep their own. Where those are not known, they are None, so that no later run claims the row.
+    """
     RESULTS.mkdir(exist_ok=True)
-    libraries = ("numpy", "scipy", "numba")
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, " + ", ".join(
-        f"{library} {version(library)}" for library in libraries
-    )
-    path = RESULTS / f"{name}.json"
-    path.write_text(
-        json.dumps({"command": " ".join(["python", *_command()]), "machine": machine, "rows": rows}, indent=1)
-    )
+    run = {"command": _command(), "machine": _machine()}
+    kept = [one if "command" in one else {**one, **run} for one in rows]
+    (RESULTS / f"{name}.json").write_text(json.dumps({"rows": kept}, indent=1))
 
 
 def save_merged(name: str, rows: list[dict[str, Any]]) -> None:
-    """Keep the rows, and those of other problems that were kept before."""
+    """Keep the rows, in the place of older ones about the same problems, and those of other problems."""
+    renewed: dict[str, list[dict[str, Any]]] = {}
+    for one in rows:
+        renewed.setdefault(one["problem"], []).append(one)
+    problems, merged = set(renewed), []
+    for one in stored_rows(name):
+        merged += renewed.pop(one["problem"], []) if one["problem"] in problems else [one]
+    save(name, [*merged, *(one for own in renewed.values() for one in own)])
+
+
+def stored_rows(name: str) -> list[dict[str, Any]]:
+    """Return the rows that were kept before, each with the command and the machine that measured it."""
     path = RESULTS / f"{name}.json"
-    kept = json.loads(path.read_text())["rows"] if path.exists() else []
-    save(name, list({one["problem"]: one for one in [*kept, *rows]}.values()))
+    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
+    return rows
 
 
-def _command() -> list[str]:
+def _machine() -> str:
+    """Return what the times of a run depend on."""
+    libraries = ", ".join(f"{library} {version(library)}" for library in ("numpy", "scipy", "numba"))
+    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {libraries}"
+
+
+def _command() -> str:
     """Return how this was called, without folders of this machine."""
-    words = [f"benchmarks/{Path(sys.argv[0]).name}"]
-    for word in sys.argv[1:]:
-        words.append("FILE" if "/" in word else word)
-    return words
+    words = ["FILE" if "/" in word else word for word in sys.argv[1:]]
+    return shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words])
 
 
 def counts_argument(description: str | None) -> Path | None:

@@ -8,7 +8,6 @@ Run: python benchmarks/plan.py [--counts FILE] [--runs 1.0] [--only WORDS]
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 
 import hubbub as hb
 from hubbub.core.threads import threads_for
-from measure import RESULTS, row, save
+from measure import row, save, stored_rows
 from problems import residents
 
 CLOSE, CLOSE_USERS, LIMIT = 0.10, 0.15, 30.0
@@ -232,8 +231,7 @@ def main() -> None:
     parser.add_argument("--runs", type=float, default=1.0, help="fresh studies, relative to what is usual")
     parser.add_argument("--only", default="", help="settings whose words hold this; other rows are kept as they are")
     given = parser.parse_args()
-    path = RESULTS / "plan.json"
-    rows = {one["problem"]: one for one in json.loads(path.read_text())["rows"]} if path.exists() else {}
+    rows = {one["problem"]: one for one in stored_rows("plan")}
     known = {setting.problem for setting in settings()}
     rows = {name: one for name, one in rows.items() if name.split(": ")[0] in known or name.startswith("San")}
     for seed, setting in enumerate(settings()):

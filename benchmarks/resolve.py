@@ -8,7 +8,6 @@ Run: python benchmarks/resolve.py [--runs 1000] [--only NAME] [--counts FILE] [-
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -21,7 +20,7 @@ import numpy as np
 import hubbub as hb
 from hubbub.core.threads import threads_for
 from hubbub.resolution import lattice_division
-from measure import RESULTS, row, save, study_parser
+from measure import row, save_merged, study_parser
 from problems import residents
 
 LEVEL, LEAST = 0.95, 0.94
@@ -162,14 +161,11 @@ def main() -> None:
     given = parser.parse_args()
     if given.fault:
         vars(lattice_division).update(told_critical=unpaid, CHOICE_CRITICAL=UNPAID_CHOICE)
-    path = RESULTS / "resolve.json"
-    rows = {one["problem"]: one for one in json.loads(path.read_text())["rows"]} if path.exists() else {}
     for setting in settings(given.counts):
         if setting.name.startswith(given.only):
             found = study(setting, given.runs, given.method)
             if given.method == "family" and not given.fault:
-                rows[setting.name] = found
-                save("resolve", list(rows.values()))
+                save_merged("resolve", [found])
 
 
 if __name__ == "__main__":

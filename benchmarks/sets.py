@@ -9,7 +9,6 @@ Run: python benchmarks/sets.py [--runs 1000] [--only NAME] [--narrow 1.0] [--aga
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
@@ -20,7 +19,7 @@ import numpy as np
 import hubbub as hb
 from hubbub.demo import load_city
 from hubbub.intervals.set_intervals import SetShares, set_shares
-from measure import RESULTS, row, save
+from measure import row, save, stored_rows
 
 LEVEL, LEAST = 0.95, 0.93
 RUNS = 1_000
@@ -190,7 +189,7 @@ def main() -> None:
         rows.append(row(setting.name, measured, reached, f"at least {100 * LEAST:g}%", holds=found[worst][0] >= LEAST))
         rows[-1]["sets"] = {name: {"coverage": share, "width": width} for name, (share, width) in found.items()}
     if options.narrow == 1.0:
-        kept = json.loads((RESULTS / "sets.json").read_text())["rows"] if options.only else []
+        kept = stored_rows("sets") if options.only else []
         mine = {one["problem"] for one in rows}
         save("sets", [*(one for one in kept if one["problem"] not in mine), *rows])
 

@@ -5,15 +5,17 @@ Run: python benchmarks/table.py
 
 from __future__ import annotations
 
-import json
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
+
+from measure import stored_rows
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "reference" / "benchmarks.md"
 REPORT = HERE.parent / "docs" / "explanation" / "page.md"
 PEERS = HERE.parent / "docs" / "explanation" / "peers.md"
+UNKNOWN_RUN = "earlier runs of the same program, whose commands were not kept"
 COVERAGE = ("sets", "sets_against_likelihood")
 PEER_RESULTS = ("peers", "first_use")
 ORDER = (
@@ -60,13 +62,13 @@ BELOW = {
 }
 HEAD = """# Benchmarks
 
-Every number on this page was measured by the command above its table and written here by
-`python benchmarks/table.py`; none was typed in. Ratios compare what ran side by side in one run: machines differ, and
-this one is shared. `make benchmarks` runs them (an hour or so on two cores), `make studies` those of thousands of
-simulated studies (hours), `make accuracy` the errors of all methods (an hour), `make few-values` those with few values;
-single ones run by the commands below, from the root of the repository, with the paper's counts of San Francisco as
-`--counts FILE` where you have them. A command with `--only` renewed some rows of its table, on the machine it names;
-the other rows are from earlier runs of the same program.
+Every number on this page was measured by a command above its table and written here by
+`python benchmarks/table.py`; none was typed in. Where several runs measured a table, its last column says which of them
+a row is from. Ratios compare what ran side by side in one run: machines differ, and this one is shared.
+`make benchmarks` runs them (an hour or so on two cores), `make studies` those of thousands of simulated studies
+(hours), `make accuracy` the errors of all methods (an hour), `make few-values` those with few values; single ones run
+by the commands below, from the root of the repository, with the paper's counts of San Francisco as `--counts FILE`
+where you have them.
 
 A gap is a certified upper bound on how far the mean log-likelihood is below its maximum, in nats per user. It is
 computed from the answer alone, whichever solver gave it.
@@ -74,20 +76,24 @@ computed from the answer alone, whichever solver gave it.
 
 
 def main() -> None:
+    """Write the tables into the pages."""
+    PAGE.write_text(page())
+    REPORT.write_text(with_coverage(REPORT.read_text()))
+    PEERS.write_text(with_peers(PEERS.read_text()))
+
+
+def page() -> str:
     """Put the tables together."""
     parts = [HEAD]
     for name in ORDER:
-        path = HERE / "results" / f"{name}.json"
-        if not path.exists():
+        rows = stored_rows(name)
+        if not rows:
             continue
-        kept = json.loads(path.read_text())
         title = (HERE / f"{name}.py").read_text().split('"""')[1].split("\n")[0].rstrip(".")
-        parts.append(f"\n## {title}\n\n`{kept['command']}` ({kept['machine']})\n\n{table(kept['rows'])}")
+        parts.append(f"\n## {title}\n\n{table(rows)}")
         if name in BELOW:
             parts.append(f"\n{BELOW[name]}\n")
-    PAGE.write_text("".join(parts))
-    REPORT.write_text(with_coverage(REPORT.read_text()))
-    PEERS.write_text(with_peers(PEERS.read_text()))
+    return "".join(parts)
 
 
 def with_coverage(text: str) -> str:
@@ -95,7 +101,7 @@ def with_coverage(text: str) -> str:
     head = "| study | at worst | at best | widths | `hb.interval`, times as wide |\n|---|---|---|---|---|\n"
     before, after = text.split(head)
     rows = takewhile(lambda line: line.startswith("| "), after.splitlines(keepends=True))
-    sets, against = (json.loads((HERE / "results" / f"{name}.json").read_text())["rows"] for name in COVERAGE)
+    sets, against = (stored_rows(name) for name in COVERAGE)
     wider = {row["problem"]: list(row["wider"].values()) for row in against}
     return before + head + coverage(sets, wider) + after.removeprefix("".join(rows))
 
@@ -116,7 +122,7 @@ def coverage(rows: list[dict[str, Any]], wider: dict[str, list[float]]) -> str:
 
 def with_peers(text: str) -> str:
     """Return the page on other tools with what was measured of them."""
-    maxima, first = (json.loads((HERE / "results" / f"{name}.json").read_text())["rows"] for name in PEER_RESULTS)
+    maxima, first = (stored_rows(name) for name in PEER_RESULTS)
     names = ("problem", "tool", "settings", "seconds", "gap", "below best", "its own verdict")
     times: list[tuple[str, ...]] = [tuple(row[name] or "defaults" for name in names) for row in maxima]
     tools: list[tuple[str, ...]] = [(row["problem"], row["measured"], row["reached"]) for row in first]
@@ -139,17 +145,26 @@ def between(numbers: list[float]) -> str:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Return rows as a table; rows of this project's own shape say whether they hold."""
-    if "holds" in rows[0]:
-        lines = ["| problem | measured | reached | required | |", "|---|---|---|---|---|"]
-        for row in rows:
-            verdict = "yes" if row["holds"] else "**no**"
-            lines.append(f"| {row['problem']} | {row['measured']} | {row['reached']} | {row['asked']} | {verdict} |")
+    """Return the runs that the rows come from, and the rows; where runs are several, each row has its run's number."""
+    runs = list(dict.fromkeys((row["command"], row["machine"]) for row in rows))
+    if "holds" in rows[0]:  # this project's own shape: it says whether the row holds
+        names = ["problem", "measured", "reached", "required", "holds"]
+        cells = [
+            [row["problem"], row["measured"], row["reached"], row["asked"], "yes" if row["holds"] else "**no**"]
+            for row in rows
+        ]
     else:
-        names = list(rows[0])
-        lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
-        lines += ["| " + " | ".join(str(row.get(name, "")) for name in names) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
+        names = [name for name in rows[0] if name not in ("command", "machine")]
+        cells = [[str(row.get(name, "")) for name in names] for row in rows]
+    sources = [UNKNOWN_RUN if command is None else f"`{command}` ({machine})" for command, machine in runs]
+    if len(runs) > 1:
+        names.append("run")
+        for row, line in zip(rows, cells, strict=True):
+            line.append(str(1 + runs.index((row["command"], row["machine"]))))
+        sources = [f"{number}. {source}" for number, source in enumerate(sources, start=1)]
+    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+    lines += ["| " + " | ".join(line) + " |" for line in cells]
+    return "\n".join([*sources, "", *lines]) + "\n"
 
 
 if __name__ == "__main__":

@@ -2,12 +2,10 @@
 
 import ast
 import importlib
-import json
 import operator
 import os
 import pkgutil
 import re
-import runpy
 import subprocess
 import sys
 import tomllib
@@ -230,20 +228,6 @@ def test_dependencies_each_have_their_line() -> None:
     assert [name for name in names if f"| {name} |" not in text] == []
 
 
-def test_the_coverage_that_the_page_of_reports_tells_is_the_one_measured() -> None:
-    with_coverage = runpy.run_path(str(ROOT / "benchmarks" / "table.py"))["with_coverage"]
-    page = (ROOT / "docs" / "explanation" / "page.md").read_text(encoding="utf-8")
-    assert with_coverage(page) == page
-    assert with_coverage(page.replace("% |", "% or so |")) == page  # what is typed in does not stay
-
-
-def test_what_the_page_of_other_tools_tells_was_measured() -> None:
-    with_peers = runpy.run_path(str(ROOT / "benchmarks" / "table.py"))["with_peers"]
-    page = (ROOT / "docs" / "explanation" / "peers.md").read_text(encoding="utf-8")
-    assert with_peers(page) == page
-    assert with_peers(page.replace("solved; gap", "perfect; gap")) == page  # what is typed in does not stay
-
-
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py")))
 def test_benchmarks_still_find_what_they_import(name: str) -> None:
     """They run seldom: a function that was renamed would be missed when hours of studies are about to begin."""
@@ -284,25 +268,6 @@ def test_a_name_loads_what_it_needs_and_is_the_one_of_the_list() -> None:
     assert done.stdout.split() == ["False", "False"]
     assert sorted(hb.__all__) == sorted([*public.__all__, "__version__"])
     assert [name for name in public.__all__ if getattr(hb, name) is not getattr(public, name)] == []
-
-
-def test_the_cost_model_has_the_numbers_that_were_measured() -> None:
-    """What docs/explanation/cluster.md reckons with is what benchmarks/cluster.py kept."""
-    kept = json.loads((ROOT / "benchmarks" / "results" / "cluster.json").read_text())["rows"]
-    reached = {row["measured"].partition(":")[0].partition(",")[0]: row["reached"] for row in kept}
-    page = (ROOT / "docs" / "explanation" / "cluster.md").read_text()
-    for measured, shown in {
-        "one evaluation": r"\| one evaluation, for each report and core \| {} \|",
-        "for each further part": r"\| for each further part \| {} \|",
-    }.items():
-        assert re.search(shown.format(reached[measured]), page), measured
-    each = {row["measured"]: row["reached"] for row in kept}
-    kilobytes = int(each["bytes for one evaluation, for each further part"].replace(",", "")) / 1000
-    assert f"| {kilobytes:.1f} kB |" in page
-    least = each["one evaluation of 2 / 8 / 32 parts"].split()[0]
-    assert f"2 parts | {least} ms |" in page
-    speedup = each["accelerated iteration: one worker / two"].rpartition(" ")[2]
-    assert f"two workers were {speedup} times as fast as one" in page
 
 
 def test_versions_agree() -> None:

@@ -357,3 +357,32 @@ def test_coverage_of_an_attacked_line(target: int) -> None:
         interval = hb.interval(attacked(mechanism, hump, 10_000, 0.01, target, seed), target, fakes=0.01)
         held += interval.low - 1e-9 <= hump[target] <= interval.high
     assert held >= 94
+
+
+def test_the_note_says_what_the_ends_come_from() -> None:
+    """Scores have no cutoff, the likelihood's is raised; only outputs that stand for several values make sets worse."""
+    counts = {value: 400 + 20 * value for value in range(6)}
+    oracle = hb.Reports.from_counts(hb.RandomizedResponse(SIX, 2.0), counts)
+    assert "the chi-square cutoff applies" in hb.interval(oracle, 2).note
+    robust = hb.interval(oracle, 2, fakes=0.01)
+    scored = "whatever they sent: a linear estimate with its normal error, and the most that fakes could move it."
+    assert robust.note == f"Holds if up to 1% of the users are fake, {scored}"
+    assert robust.cutoffs is None
+    assert hb.interval(oracle, [2, 3], fakes=0.01).note == robust.note
+    together = hb.interval(oracle, 2, fakes=0.01, simultaneous=True)
+    assert together.note == f"Holds for all 6 values at once (Bonferroni). {robust.note}"
+    bits = hb.OptimizedUnary(SIX, 2.0)
+    unary = hb.Reports.from_outputs(bits, bits.privatize(np.repeat(np.arange(6), 200), rng=1))
+    assert (
+        hb.interval(unary, [2, 3], fakes=0.01).note == f"{robust.note} What fakes can do grows with the size of a set."
+    )
+    assert "grows" not in hb.interval(unary, 2, fakes=0.01).note
+    line = hb.Reports.from_counts(hb.TruncatedGeometric(SIX, 2.0), counts)
+    noise = hb.interval(line, 2, fakes=0.01)
+    assert noise.note.endswith(
+        "whatever they sent: the cutoff is raised by as much of the noise as fakes could explain."
+    )
+    plain = hb.interval(line, 2).cutoffs
+    assert noise.cutoffs is not None
+    assert plain is not None
+    assert np.all(np.array(noise.cutoffs) > np.array(plain))

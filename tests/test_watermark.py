@@ -31,8 +31,9 @@ import crashing
 import hubbub as hb
 from hubbub.core.errors import HubbubError
 from hubbub.intake import api
-from hubbub.intake.counting import continued_source, dated_source, partial_source, row_digests
+from hubbub.intake.counting import continued_source, dated_source, partial_source, recent_marks, row_digests
 from hubbub.intake.sources import base
+from hubbub.intake.sources.mark_types import MarkType
 from hubbub.intake.tallies.document_shapes import DamageError
 from hubbub.intake.tallies.watermark_documents import read_watermark, watermark_document
 from servers import Server
@@ -322,6 +323,51 @@ def test_rows_without_a_mark_are_rejected_once() -> None:
     assert collected(source.source, allow_rejects=2).rejected == {"no-mark": 3}
 
 
+@pytest.mark.parametrize("options", [{}, {"lag": "0s"}, {"late_window": "1h"}], ids=["plain", "lag", "window"])
+@pytest.mark.parametrize("kind", [Sqlite, Duck])
+def test_a_rejected_row_of_a_database_is_told_by_its_number_in_the_run_and_its_mark(
+    kind: type[Sqlite] | type[Duck], options: dict[str, Any]
+) -> None:
+    """Rows at the mark, and in the window, are read again in each run: they have no number."""
+    source = kind("text")
+    source.insert([(1, 1), (2, 99), (3, 1)])
+    shown = f"{source.source}, row 2 (sent = {_as('text', 2)}), column output, mechanism noise"
+    assert refused("out-of-domain", lambda: collected(source.source, **options)).where == shown
+    collected(source.source, allow_rejects=1, **options)
+    source.insert([(4, 1), (5, 2), (6, 99)])
+    shown = f"{source.source}, row 3 (sent = {_as('text', 6)}), column output, mechanism noise"
+    assert refused("out-of-domain", lambda: collected(source.source, **options)).where == shown
+    listed = [*csv.DictReader(Path("t.rejects.csv").read_text().splitlines())]
+    assert [(row["line"], row["watermark"], row["code"]) for row in listed] == [("3", _as("text", 6), "out-of-domain")]
+
+
+def test_rows_of_a_file_keep_their_lines_and_rows_without_a_mark_their_numbers() -> None:
+    source = Csv("integer")
+    source.insert([(1, 1), (2, 1)])
+    collected(source.source)
+    source.insert([(3, 1), (4, 99)])
+    error = refused("out-of-domain", lambda: collected(source.source))
+    assert error.where == f"{source.source}, line 5 (sent = 4), column output, mechanism noise"
+    table = Sqlite("integer")
+    table.insert([(1, 1), (2, 1)])
+    collected(table.source, "other")
+    table.execute("INSERT INTO reports VALUES (3, 1), (NULL, 1), (4, 99)")
+    refused("rejected-rows", lambda: collected(table.source, "other"))
+    listed = [*csv.DictReader(Path("other.rejects.csv").read_text().splitlines())]
+    assert [(row["line"], row["watermark"], row["code"]) for row in listed] == [
+        ("2", "", "no-mark"),
+        ("3", "4", "out-of-domain"),
+    ]
+
+
+def test_marks_of_old_batches_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent_marks, "MAX_ROWS", 10)
+    marks, kind = recent_marks.RecentMarks(), MarkType("integer")
+    for first in range(0, 60, 5):
+        marks.put(np.arange(first, first + 5), 100 + np.arange(first, first + 5), kind)
+    assert [marks.text(place) for place in (39, 40, 59, 60)] == [None, "140", "159", None]
+
+
 def test_lines_that_cannot_be_read_are_rejected_once() -> None:
     source = Csv("integer")
     source.insert([(1, 1), (2, 1)])
@@ -481,7 +527,8 @@ def test_a_source_with_rows_left_out_is_the_source_in_all_else(kind: type[partia
     assert names - {"is_addressed", "is_typed", "done", "columns", "column_remedy", "unit"} <= set(
         vars(partial_source.PartialSource)
     )
-    assert not (set(vars(kind)) & names)
+    told = {"mark_at", "where"} if kind is continued_source.ContinuedSource else set()  # with the row's watermark
+    assert set(vars(kind)) & names == told
 
 
 # -- users, groups, other sources --------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ class ReadPlan:
 
         with exclusive_lock(self.rejects), atomic_write(self.rejects, keep=is_kept) as file:
             text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
-            rejects.write_to(text)
+            rejects.write_to(text, with_marks=self.watermark is not None)
             yield rejects
             text.flush()
             text.detach()

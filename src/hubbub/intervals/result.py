@@ -99,7 +99,8 @@ class Interval(Portable):
     simultaneous : bool
         Whether the level holds for all values, or all linear statistics, at once.
     cutoffs : tuple of float, or None
-        The cutoffs of the deviance at the low and the high endpoint; None for the bootstrap.
+        The cutoffs of the deviance at the low and the high endpoint; None where the ends come from something else: the
+        bootstrap, all outcomes of a small yes/no study, or a linear estimate that allows for fakes.
     note : str
         How the cutoff was chosen, and what limits the interval.
     bias : float or None

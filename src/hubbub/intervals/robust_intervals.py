@@ -25,6 +25,8 @@ from hubbub.intervals.robust_scores import RobustScores, has_scores
 from hubbub.reports import Reports
 
 MAX_SHARE = 0.5  # of fakes: if most users may be fake, nothing is known about the others
+SCORED = "a linear estimate with its normal error, and the most that fakes could move it"
+RAISED = "the cutoff is raised by as much of the noise as fakes could explain"
 EXPECTED_SHARE = "a share of fake users from 0 up to but not including 0.5, such as 0.01"
 
 
@@ -51,19 +53,24 @@ class FakesAllowed:
             level = 1.0 - (1.0 - level) / statistic.weights.size  # Bonferroni
         elif simultaneous:
             degrees = max(1, statistic.weights.size - 1)  # for all linear statistics at once (Scheffe)
-        cutoffs = plain.cutoffs or (chi_square(level), chi_square(level))
-        note = f"{plain.note} Holds if up to {whole_percent(self.share)} of the users are fake, whatever they sent."
         if isinstance(self.likely, RobustScores):
             deviance = chi_square(level, degrees)
             low, high = self.likely.bounds(statistic.weights, 2.0 * float(ndtr(math.sqrt(deviance))) - 1.0, self.share)
-            if statistic.single is None:
-                note += " What fakes can do grows with the size of a set."
+            # The plain note is about a cutoff: it belongs to the ends of the plain interval, if one of them is used.
+            notes = [plain.note if simultaneous or plain.low < low or plain.high > high else "", self._allowed(SCORED)]
+            if statistic.single is None and self.likely.grows_with_sets:
+                notes.append("What fakes can do grows with the size of a set.")
+            cutoffs = None
         else:
-            cutoffs = (self.likely.cutoff(cutoffs[0], level, degrees), self.likely.cutoff(cutoffs[1], level, degrees))
+            base = plain.cutoffs or (chi_square(level), chi_square(level))
+            cutoffs = (self.likely.cutoff(base[0], level, degrees), self.likely.cutoff(base[1], level, degrees))
             low = self.likely.least(statistic.weights, cutoffs[0]).limit
             high = -self.likely.least(-statistic.weights, cutoffs[1]).limit
-            note = f"{note} {self.likely.note}"
-        return Endpoints(min(low, plain.low), max(high, plain.high), cutoffs, note.strip())
+            notes = [plain.note, self._allowed(RAISED), self.likely.note]
+        return Endpoints(min(low, plain.low), max(high, plain.high), cutoffs, " ".join(filter(None, notes)))
+
+    def _allowed(self, how: str) -> str:
+        return f"Holds if up to {whole_percent(self.share)} of the users are fake, whatever they sent: {how}."
 
 
 def fakes_note(share: float) -> str:

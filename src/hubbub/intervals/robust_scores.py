@@ -102,6 +102,12 @@ class RobustScores:
         """Add up what users sent."""
         return cls(tuple(form for block in reports.blocks for form in _forms(block)), theta, reports.domain.among)
 
+    @property
+    def grows_with_sets(self) -> bool:
+        """Whether one output can stand for several values, so that one fake moves a set by more than a value."""
+        several = UnaryEncoding | LocalHashing | SubsetSelection
+        return any(isinstance(tally.mechanism, several) for form in self.forms for tally in form.tallies)
+
     def bounds(self, weights: Floats, level: float, share: float) -> HonestBounds:
         """Return the bounds of `weights` @ theta, theta the distribution of the honest users."""
         from scipy.special import ndtri

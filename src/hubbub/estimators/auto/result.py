@@ -127,6 +127,7 @@ class Selection(Portable):
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter(lambda spread, _: f"{spread:g}" if f"{spread:.0e}"[0] in "25" else "")
+        axes.tick_params(axis="x", which="minor", pad=5.0)  # labels of short and long ticks on one line
         axes.set_xlabel("spread: how far chance moves it (total variation)")
         axes.set_ylabel("held-out reports: nats below the best")
         axes.set_title("candidates of auto; larger marks have more weight", fontsize="medium")

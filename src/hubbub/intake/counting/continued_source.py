@@ -13,6 +13,7 @@ from hubbub.core.errors import IntakeError, SettingError
 from hubbub.core.text import plural
 from hubbub.intake.counting.dated_source import AsOf
 from hubbub.intake.counting.partial_source import PartialSource
+from hubbub.intake.counting.recent_marks import RecentMarks
 from hubbub.intake.counting.row_digests import MAX_REMEMBERED_ROWS, RowDigest, RowDigester, keys_of
 from hubbub.intake.counting.watermark import Watermark, WatermarkSettings, columns_read, late_notes
 from hubbub.intake.reject_causes import Fault, refusal, row_fault
@@ -39,6 +40,7 @@ class ContinuedSource(PartialSource):
         self.rows_before = rows_before  # that were read of it in earlier runs
         self.mark: Watermark | None = None
         self.mark_notes: list[str] = []
+        self._marks = RecentMarks()
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield the rows that were not counted before."""
@@ -54,7 +56,7 @@ class ContinuedSource(PartialSource):
                 remedy="name the same columns and groups as before, or collect everything again into a new tally",
             )
         with self.inner.snapshot() as snapshot:
-            state = _RunState(snapshot, self._settings, old, self._digester, columns)
+            state = _RunState(snapshot, self._settings, old, self._digester, columns, self._marks)
             read = list(dict.fromkeys([*wanted, column]))
             for rows in snapshot.rows(read, state.bounds):
                 self.done = self.inner.done
@@ -67,6 +69,15 @@ class ContinuedSource(PartialSource):
         if self.mark is None and self.left_out:
             self.mark_notes = [f"{self.name}: {plural(self.left_out, 'row')}, all left for a later run"]
 
+    def mark_at(self, place: int) -> str | None:
+        """Return what the row at a place has in the column of the watermark, if that is still known."""
+        return self._marks.text(place)
+
+    def where(self, place: int) -> str:
+        """Return a place as the source shows it, with the row's mark."""
+        mark = self.mark_at(place)
+        return super().where(place) + ("" if mark is None else f" ({self._settings.column} = {mark})")
+
 
 class _RunState:
     """What one run over a growing source finds."""
@@ -78,8 +89,10 @@ class _RunState:
         old: Watermark | None,
         digester: RowDigester,
         columns: tuple[str, ...],
+        marks: RecentMarks,
     ) -> None:
         self._snapshot, self._source, self._columns = snapshot, snapshot.source, columns
+        self._marks, self._given = marks, 0  # rows that were given to be counted or rejected
         self._settings, self._old, self._digester = settings, old, digester
         self._where = f"{snapshot.source.name}, column {settings.column}"
         self._type: MarkType | None = None if old is None else old.type
@@ -170,7 +183,7 @@ class _RunState:
 
         faults = list(self._new_faults(rows.faults))
         if not rows.parsed:
-            return Rows(len(faults), {}, rows.first, None, faults)
+            return self._numbered(Rows(len(faults), {}, rows.first, None, faults))
         keys, missing = self._keys(rows.columns[self._settings.column])
         self._see(keys[~missing])
         nowhere = np.flatnonzero(missing)
@@ -182,7 +195,23 @@ class _RunState:
         chosen = np.flatnonzero(self._is_new(keys, missing, rows))
         columns = {name: rows.columns[name].take(pa.array(chosen)) for name in keep}
         faults.sort(key=lambda entry: entry[0])
-        return Rows(chosen.size + len(faults), columns, rows.first, rows.place(chosen), faults)
+        new = self._numbered(Rows(chosen.size + len(faults), columns, rows.first, rows.place(chosen), faults))
+        if chosen.size and self._type is not None:
+            self._marks.put(new.place(np.arange(chosen.size)), keys[chosen], self._type)
+        return new
+
+    def _numbered(self, rows: Rows) -> Rows:
+        """Return the rows of a database numbered from 1 on, without those that it sent only to be recognised."""
+        if not self._snapshot.is_indexed:  # the place in a file or a table is what people look for
+            return rows
+        first = self._given + 1
+        self._given += rows.counted
+        if not rows.faults:
+            return Rows(rows.counted, rows.columns, first)
+        parsed = np.zeros(0, dtype=np.int64) if rows.places is None else rows.places
+        places = np.sort(np.concatenate([parsed, np.array([place for place, _ in rows.faults], dtype=np.int64)]))
+        faults = [(first + int(np.searchsorted(places, place)), fault) for place, fault in rows.faults]
+        return Rows(rows.counted, rows.columns, first, first + np.searchsorted(places, parsed), faults)
 
     def _new_faults(self, faults: Sequence[tuple[int, Fault]]) -> Sequence[tuple[int, Fault]]:
         """Return rows that could not be read and were not rejected before: all of them are met again in each run."""

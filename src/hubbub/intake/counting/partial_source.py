@@ -64,6 +64,10 @@ class PartialSource(Source):
         """That of the source."""
         return self.inner.identity
 
+    def mark_at(self, place: int) -> str | None:
+        """Return the watermark that the source has at a place."""
+        return self.inner.mark_at(place)
+
     def where(self, place: int) -> str:
         """Return a place as the source shows it."""
         return self.inner.where(place)

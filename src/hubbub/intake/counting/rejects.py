@@ -17,6 +17,7 @@ from hubbub.rendering import write_csv_row
 
 EXAMPLES_PER_CAUSE = 3
 COLUMNS = ("file", "line", "column", "code", "message")  # of tables: their name, and the number of the row
+MARK_COLUMN = "watermark"  # one more, where sources have a watermark
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,12 @@ class Rejects:
         self._first: tuple[Fault, str] | None = None  # of the first row that was rejected, and its place
         self._like_first = 0  # rows that were rejected for exactly the same reason
         self._file: IO[str] | None = None
+        self._with_marks = False
 
-    def write_to(self, file: IO[str]) -> None:
-        """List every rejected row in a file from now on."""
-        self._file = file
-        write_csv_row(file, COLUMNS)
+    def write_to(self, file: IO[str], *, with_marks: bool = False) -> None:
+        """List every rejected row in a file from now on, with its watermark if there are any."""
+        self._file, self._with_marks = file, with_marks
+        write_csv_row(file, (*COLUMNS, MARK_COLUMN) if with_marks else COLUMNS)
 
     @property
     def rows(self) -> int:
@@ -97,7 +99,8 @@ class Rejects:
         if self._file is not None:
             name = source.name
             for place, fault in listed:
-                write_csv_row(self._file, (name, place, *entries[id(fault)]))
+                mark = (source.mark_at(place) or "",) if self._with_marks else ()
+                write_csv_row(self._file, (name, place, *entries[id(fault)], *mark))
 
     def check(self, rows: int, allowed: Allowance, names: Sequence[str], written: str | None) -> None:
         """Stop if more rows were rejected than allowed."""

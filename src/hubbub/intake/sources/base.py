@@ -128,6 +128,10 @@ class Source(ABC):
         """What makes it the same source under another name."""
         return self.name
 
+    def mark_at(self, place: int) -> str | None:  # noqa: ARG002  # of a source that is continued
+        """Return the watermark of the row at a place; None if there is none."""
+        return None
+
     def where(self, place: int) -> str:
         """Return a place as it is shown in messages."""
         return f"{self.name}, {self.unit} {place}"
