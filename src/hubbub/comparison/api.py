@@ -111,7 +111,7 @@ def compare(
     >>> print(drinking.to_frame()[["value", "difference", "low", "high", "changed"]].round(2))
        value  difference   low  high  changed
     0    any        0.18  0.11  0.24     True
-    1  often        0.10  0.05  0.16     True
+    1  often        0.10  0.05  0.15     True
     """
     groups = check_groups((a, b), "compare")
     level = validation.level(level, "compare")
