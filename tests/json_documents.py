@@ -75,7 +75,8 @@ def write_inputs(folder: Path) -> None:
     (folder / "parts.toml").write_text(f"{head.partition('[mechanisms.noise]')[0]}[mechanisms.parts]{parts}")
     (folder / "daily.toml").write_text(DRINKS.replace("randomized-response", "longitudinal-rappor") + "first = 1.0\n")
     (folder / "parts.csv").write_text("output\n" + "low\nhigh\nlow\n" * 20)
-    (folder / "cells.csv").write_text("output\n" + "0\n0\n0\n1\n1\n2\n3\n" * 20)
+    for name in ("cells", "same"):
+        (folder / f"{name}.csv").write_text("output\n" + "0\n0\n0\n1\n1\n2\n3\n" * 20)
     features = [
         {"type": "Feature", "properties": {"name": name}, "geometry": {"type": "Polygon", "coordinates": ring}}
         for name, ring in (("west", SQUARE), ("far", FAR))
@@ -101,13 +102,18 @@ RUNS: dict[str, list[str]] = {
         "estimate drinks.toml weighted.csv --quick --json",
         "estimate city.toml cells.csv --regions regions.geojson --method mle --quick --json",
     ],
-    "check": ["check drinks.toml reports.csv --json", "check parts.toml parts.csv --json"],
+    "check": [
+        "check drinks.toml reports.csv --json",
+        "check parts.toml parts.csv --json",
+        "check city.toml cells.csv --regions regions.geojson --json",
+    ],
     "groups": ["estimate drinks.toml reports.csv --by region --quick --json"],
     "resolve": ["resolve drinks.toml reports.csv --json", "resolve parts.toml parts.csv --json"],
     "two groups": [
         "compare numbers.toml numbers.csv other.csv --quantile 0.5 --json",
         "compare drinks.toml plain.csv wrong.csv --allow-rejects 1 --json",
         "compare drinks.toml weighted.csv plain.csv --json",
+        "compare city.toml cells.csv same.csv --regions regions.geojson --json",
     ],
     "several groups": [
         "compare drinks.toml reports.csv --by region --json",

@@ -17,6 +17,7 @@ from hubbub.comparison.group_order import Ranked
 from hubbub.comparison.partial_pooling import Pooled
 from hubbub.core.arrays import Floats
 from hubbub.domains import Domain
+from hubbub.intervals.linear_statistic import parse_statistics
 from hubbub.intervals.set_intervals import SetShares, set_shares
 from hubbub.rendering import Fact
 from hubbub.reporting.groups_page import GroupsPage, GroupStatistic
@@ -223,6 +224,8 @@ def groups_page_of(domain: Domain, names: Sequence[str], *, seed: int = 3) -> Gr
         Equality(50.0, 0.0001, 999, "999 deals of the users to the groups at random", shares[0], np.ones(3)),
         tuple(Ranked(names[place], float(shares[place, 0]), 1, len(names)) for place in order),
         domain.title(0),
+        (),
+        parse_statistics(domain, None).labels,
     )
     low, high = 0.8 * shares, np.minimum(1.0, 1.2 * shares)
     first = GroupStatistic(domain.title(0), shares[:, 0], low[:, 0], high[:, 0])

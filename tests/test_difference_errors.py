@@ -71,6 +71,7 @@ def test_errors_of_unlike_mechanisms_are_added_as_squares(on_a_line: list[hb.Rep
     assert comparison.mean is not None
     error = comparison.mean.standard_error
     assert error == pytest.approx(math.hypot(*(mean.standard_error for mean in means)))
+    assert comparison.total_variation is not None
     assert comparison.total_variation.standard_error is None
     facts = {fact.label: fact.text for fact in comparison.facts()}
     assert facts["difference of means"].endswith(f"(standard error {error:.4g})")

@@ -99,7 +99,11 @@ def city(folder: Path) -> Path:
     for head, name in {"lat,lon": "places", "noisy_lat,noisy_lon": "noisy"}.items():
         (folder / f"{name}.csv").write_text("\n".join([head, *(f"{lat},{lon}" for lat, lon in places)]) + "\n")
     (folder / "stops.csv").write_text((folder / "places.csv").read_text())
-    (folder / "reports.csv").write_text("output\n" + "0\n1\n1\n2\n4\n5\n" * 20)
+    sent = [0, 1, 1, 2, 4, 5] * 20
+    rows = [f"{output},{'fm'[place % 4 // 2]},2026-{10 + place % 2}-05" for place, output in enumerate(sent)]
+    (folder / "reports.csv").write_text("\n".join(["output,sex,time", *rows]) + "\n")
+    for month in ("october", "november"):
+        (folder / f"{month}.csv").write_text("\n".join(["output", *map(str, sent)]) + "\n")
     ring = [[13.33, 52.48], [13.39, 52.48], [13.39, 52.54], [13.33, 52.54], [13.33, 52.48]]
     feature = {
         "type": "Feature",

@@ -26,12 +26,12 @@ from hubbub.cli.options import ReadingOptions
 from hubbub.cli.region_table import RegionOptions, print_regions
 from hubbub.core.progress import finish
 from hubbub.exporting.result_files import write_regions
+from hubbub.intervals import weighted_sums
 from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.set_intervals import SetShares, normal_quantile, set_shares
 from terminal import hubbub
 
 estimate_command: Any = importlib.import_module("hubbub.cli.estimate")
-region_intervals_module: Any = importlib.import_module("hubbub.polygons.region_intervals")
 
 SOUTH, WEST, NORTH, EAST = 37.7228, -122.5153, 37.7946, -122.3789
 TOWN = hb.Grid.over(south=SOUTH, west=WEST, north=NORTH, east=EAST, columns=5, rows=4)
@@ -367,7 +367,7 @@ def test_where_linear_intervals_cannot_be_had_they_are_refused_or_others(monkeyp
     own = hb.regions(TOWN, shapely.box(WEST, SOUTH, (WEST + EAST) / 2, NORTH))
     with pytest.raises(hb.EstimateError, match="survey weights"):
         own.shares(weighted, estimate=estimate, method="linear")
-    monkeypatch.setattr(region_intervals_module, "MAX_VALUES_ALL_SIMULATED", 10)
+    monkeypatch.setattr(weighted_sums, "MAX_VALUES_ALL_SIMULATED", 10)
     answer = own.shares(weighted, estimate=estimate)
     assert "survey weights" in answer.note
     assert "profile" in answer.note

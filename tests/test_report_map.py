@@ -194,6 +194,9 @@ def test_numbers_of_districts_are_theirs() -> None:
     )
     told = f"The busiest of 20 regions: {found.names[first]} with about {shown} (between {low} and {high}), "
     assert page.summary.startswith(told)
+    assert page.regions.precision.startswith(
+        f"The largest share of a region, {found.names[first]}, is estimated at {shown};"
+    )
     assert page.resolution is not None
     assert page.resolution.parts[0].title.startswith("Market, ")
     alone = make_page(

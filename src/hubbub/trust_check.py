@@ -10,6 +10,7 @@ import numpy as np
 
 from hubbub.core import validation
 from hubbub.core.arrays import Positions, as_array
+from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import stepwise
 from hubbub.core.serialization import Portable
 from hubbub.core.text import percent, plural, whole_percent
@@ -27,6 +28,7 @@ from hubbub.intervals.set_intervals import MAX_VALUES
 from hubbub.intervals.window_intervals import window_band, windows_apply
 from hubbub.poisoning import Shift, worst_case_shift
 from hubbub.poisoning.api import EXPECTED_SHARE
+from hubbub.polygons import Regions, RegionShares, region_shares
 from hubbub.rendering import Fact, facts_html, facts_text
 from hubbub.reports import Reports
 from hubbub.solvers.newton_systems import system_for
@@ -66,6 +68,8 @@ class Check(Portable):
         How far fake users could move a share (`worst_case_shift`).
     band : Band
         Intervals of the largest values, or of those that were named (`band`).
+    regions : RegionShares or None
+        The shares of the regions that were asked for (``Regions.shares``).
 
     Examples
     --------
@@ -83,6 +87,7 @@ class Check(Portable):
     fit: FitTest | None
     shift: Shift
     band: Band
+    regions: RegionShares | None = None
 
     @property
     def contradiction(self) -> str:
@@ -106,6 +111,8 @@ class Check(Portable):
         ]
 
     def _precision(self) -> str:
+        if self.regions is not None:
+            return self.regions.precision()
         positions = np.flatnonzero(~np.isnan(self.band.low))
         if positions.size == 0:
             return "No interval was computed."
@@ -125,7 +132,7 @@ class Check(Portable):
         return facts_text(self.facts())
 
     def _repr_html_(self) -> str:
-        return facts_html([Fact("users", f"{self.users:,}"), *self.facts()]) + self.band._repr_html_()
+        return facts_html([Fact("users", f"{self.users:,}"), *self.facts()]) + (self.regions or self.band)._repr_html_()
 
     def __repr__(self) -> str:
         return f"Check(unique={self.identification.unique}, shift={float(self.shift):.3g}, {self.band!r})"
@@ -151,6 +158,8 @@ def check(
     values: object = None,
     fit: bool = True,
     fakes: float = 0.0,
+    regions: Regions | None = None,
+    region_intervals: str = "auto",
 ) -> Generator[Any, None, Check]:
     """Check how far to trust an answer: `identify`, `fit_test`, `worst_case_shift` and some intervals together.
 
@@ -170,11 +179,15 @@ def check(
         Whether to run the test of fit.
     fakes : float, default 0.0
         The share of fake users that the intervals must hold against, whatever these sent; 0 for plain intervals.
+    regions : Regions, optional
+        Districts of a map, from `hubbub.regions`: how precise the answer is is then told of them. Not with `fakes`.
+    region_intervals : str, default "auto"
+        How intervals of regions are computed: the `method` of ``Regions.shares``.
 
     Returns
     -------
     Check
-        With `identification`, `fit`, `shift`, `band` and `facts()`; printing it shows the verdicts.
+        With `identification`, `fit`, `shift`, `band`, `regions` and `facts()`; printing it shows the verdicts.
 
     Raises
     ------
@@ -182,6 +195,8 @@ def check(
         If `values` are not all in the domain.
     SettingError
         If a keyword has a wrong value, or the estimate is over another domain.
+    RegionsError
+        If the regions belong to another grid.
     EstimateError
         If `reports` are not reports in this process, or have survey weights, which `fakes` does not take into account.
 
@@ -198,6 +213,8 @@ def check(
     share = validation.share(share, "share", "check", expected=EXPECTED_SHARE)
     validation.boolean(fit, "fit", "check")
     check_fakes(fakes, "profile", "check")
+    if regions is not None:
+        _check_regions(regions, reports, fakes)
     shown = yield from shown_estimate(reports, estimate, "check")
     identification = yield from identify.steps(reports)
     tested = (yield from fit_test.steps(reports)) if fit else None
@@ -205,7 +222,31 @@ def check(
     if values is None:
         values = reports.domain.labels[np.argsort(-shown.probabilities, kind="stable")[:DEFAULT_INTERVALS]]
     intervals = yield from _intervals(reports, level, values, shown, fakes)
-    return Check(reports.users, identification, tested, shift, intervals)
+    shares = None
+    if regions is not None:
+        shares = yield from region_shares.steps(regions, reports, level=level, estimate=shown, method=region_intervals)
+    return Check(reports.users, identification, tested, shift, intervals, shares)
+
+
+def _check_regions(regions: object, reports: Reports, fakes: float) -> None:
+    """Refuse what are no regions of these reports, before anything takes long; fakes, which they do not allow for."""
+    if not isinstance(regions, Regions):
+        raise SettingError(
+            "regions must be what hubbub.regions returns",
+            where="check(regions=)",
+            got=shorten(regions),
+            expected="regions of the reports' grid",
+            remedy="pass hubbub.regions(reports.domain, 'districts.geojson')",
+        )
+    if fakes:
+        raise SettingError(
+            "intervals of regions do not allow for fakes",
+            where="check(regions=, fakes=)",
+            got=f"fakes={fakes:g}",
+            expected="either of them",
+            remedy="leave one out; hubbub.interval(reports, regions.of(name), fakes=0.01) allows for them",
+        )
+    regions.weights_over(reports.domain)
 
 
 def _intervals(

@@ -20,6 +20,7 @@ from hubbub.cli.options import (
     fakes_share,
 )
 from hubbub.cli.progress_bar import follow
+from hubbub.cli.region_table import RegionOptions, print_regions
 from hubbub.core.text import plural
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def command(
     fakes: Fakes = "0",
     by: By = None,
     min_group: MinGroup = 1,
+    places: RegionOptions,
     reading: ReadingOptions,
     as_json: AsJson = False,
 ) -> None:
@@ -50,15 +52,25 @@ def command(
     validation.level(level, "check")
     validation.share(share, "share", "check")
     allowed = fakes_share(fakes, "check")
-    refuse_overwriting(reading.rejects, [study], "--rejects")
+    places.check("check")
+    places.refuse_fakes(allowed)
+    refuse_overwriting(reading.rejects, [study, places.regions], "--rejects")
     if by:
         inputs = read_groups_and_print_notes(study, sources, by, min_group, reading)
     else:
         inputs = {ALL_USERS: read_and_print_notes(study, sources, reading)}
+    regions = places.read(next(iter(inputs.values())).reports.domain)
     results = {}
     for group, own in inputs.items():
         assert isinstance(own.reports, Reports)  # noqa: S101  # without a cluster they are here
-        run = check_reports.steps(own.reports, level, share=share, fakes=allowed)
+        run = check_reports.steps(
+            own.reports,
+            level,
+            share=share,
+            fakes=allowed,
+            regions=regions,
+            region_intervals=places.region_intervals,
+        )
         results[group] = follow(run, f"{group}: checking".removeprefix(": "))
     documents = {group: check_document(inputs[group].summary, result) for group, result in results.items()}
     if as_json:
@@ -83,6 +95,10 @@ def _show(result: Check) -> None:
     for fact in result.facts():
         console.print(f"\n{fact.label}", style="bold")
         console.print(fact.text)
+    console.print()
+    if result.regions is not None:
+        print_regions(result.regions)
+        return
     table = Table(title=f"Intervals at {100 * result.band.level:g}%", title_justify="left")
     for name in ("value", "low", "estimate", "high", "std. error", "likeliest"):
         table.add_column(name, justify="left" if name == "value" else "right", overflow="fold")
@@ -94,7 +110,6 @@ def _show(result: Check) -> None:
             )
             error = error_text(float(band.standard_error[position]))
             table.add_row(printable(band.domain.title(int(position))), low, estimate, high, error, likeliest)
-    console.print()
     console.print(table)
     if note := band.errors_note():
         console.print(f"std. error: {note}")

@@ -104,11 +104,7 @@ def command(
     if output is not None and output.suffix.lower() not in endings:
         raise typer.BadParameter(f"{output} must end in {', '.join(endings)}", param_hint="-o")
     validation.level(options.level, "estimate")
-    if places.regions is not None and fakes_share(options.fakes, "estimate"):
-        remedy = "in Python, hb.interval(reports, regions.of(NAME), fakes=0.01) does (how-to page: Shares of districts)"
-        raise typer.BadParameter(
-            f"these intervals of regions do not allow for fakes; {remedy}", param_hint="--regions with --fakes"
-        )
+    places.refuse_fakes(fakes_share(options.fakes, "estimate"))
     if fakes_share(options.fakes, "estimate") and options.quick:
         raise typer.BadParameter("--quick computes no intervals", param_hint="--fakes with --quick")
     places.check("estimate")

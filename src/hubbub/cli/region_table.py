@@ -22,8 +22,8 @@ WIDE_LETTERS = 100  # of a terminal on which the table shows how many cells, and
 
 
 @dataclass(frozen=True)
-class RegionOptions:
-    """Which regions, and how their intervals are computed."""
+class RegionFile:
+    """Which regions."""
 
     regions: Annotated[
         Path | None,
@@ -34,16 +34,9 @@ class RegionOptions:
     region_name: Annotated[
         str | None, typer.Option(metavar="PROPERTY", help="The property of the GeoJSON file that names the regions.")
     ] = None
-    region_intervals: Annotated[
-        str, typer.Option(metavar="METHOD", help="auto, linear, or profile: narrower, some seconds for each region.")
-    ] = "auto"
 
-    def check(self, command: str) -> None:
-        """Refuse a wrong method before anything is read."""
-        from hubbub.core import validation
-        from hubbub.polygons.region_intervals import METHODS
-
-        validation.one_of(self.region_intervals, METHODS, "region_intervals", command, default="'auto'")
+    def check_name(self) -> None:
+        """Refuse a property of no file before anything is read."""
         if self.region_name is not None and self.regions is None:
             raise typer.BadParameter("there are no regions to name: add --regions FILE", param_hint="--region-name")
 
@@ -52,6 +45,33 @@ class RegionOptions:
         from hubbub.polygons import regions
 
         return None if self.regions is None else regions(domain, self.regions, name=self.region_name)
+
+
+@dataclass(frozen=True)
+class RegionOptions(RegionFile):
+    """Which regions, and how their intervals are computed."""
+
+    region_intervals: Annotated[
+        str, typer.Option(metavar="METHOD", help="auto, linear, or profile: narrower, some seconds for each region.")
+    ] = "auto"
+
+    def check(self, command: str) -> None:
+        """Refuse a wrong method before anything is read."""
+        from hubbub.core import validation
+        from hubbub.intervals.weighted_sums import METHODS
+
+        validation.one_of(self.region_intervals, METHODS, "region_intervals", command, default="'auto'")
+        self.check_name()
+
+    def refuse_fakes(self, fakes: float) -> None:
+        """Refuse a share of fakes that intervals would have to allow for."""
+        if self.regions is not None and fakes:
+            remedy = (
+                "in Python, hb.interval(reports, regions.of(NAME), fakes=0.01) does (how-to page: Shares of districts)"
+            )
+            raise typer.BadParameter(
+                f"these intervals of regions do not allow for fakes; {remedy}", param_hint="--regions with --fakes"
+            )
 
     def shares(self, own: Regions, reports: Reports, estimate: Estimate, level: float) -> RegionShares:
         """Return the shares of the regions."""

@@ -61,7 +61,10 @@ def command(
         if method != "auto":
             raise typer.BadParameter("groups are compared by auto only", param_hint="--by with --method")
         if places.regions is not None:
-            raise typer.BadParameter("a page of groups has no regions", param_hint="--by with --regions")
+            raise typer.BadParameter(
+                "a page of groups has no regions; hubbub compare --by COLUMN --regions FILE compares them",
+                param_hint="--by with --regions",
+            )
         groups = {
             name: _made_on(own, day)
             for name, own in read_groups_and_print_notes(study, sources, by, min_group, reading).items()

@@ -17,7 +17,7 @@ ResultFile = Annotated[
 ]
 
 
-def check_output(output: Path | None, inputs: Sequence[str], reading: ReadingOptions) -> None:
+def check_output(output: Path | None, inputs: Sequence[str | Path | None], reading: ReadingOptions) -> None:
     """Refuse a result that cannot be written, or would overwrite an input, before anything is read."""
     from hubbub.exporting.result_files import check_output_path
     from hubbub.intake.read_plan import refuse_overwriting

@@ -26,12 +26,11 @@ from hubbub.core import validation
 from hubbub.core.arrays import Floats, frozen
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.threads import limit_threads_per_step
-from hubbub.domains import Domain
 from hubbub.estimators import Estimate
 from hubbub.estimators.result import finite
 from hubbub.estimators.shown_estimate import shown_estimate
 from hubbub.intervals.deviance_cutoff import chi_square
-from hubbub.intervals.linear_statistic import Statistic, parse_statistic
+from hubbub.intervals.linear_statistic import VALUE, Statistics, parse_statistics
 from hubbub.intervals.result import extend
 from hubbub.intervals.standard_errors import StandardErrors, standard_errors
 from hubbub.reports import Reports
@@ -66,9 +65,10 @@ def compare(
     ----------
     a, b : Reports
         The reports of both groups, over the same domain.
-    of : label, list or set of labels, or dict, optional
-        What to compare: the share of a value, the joint share of several values, or a weighted sum {value: weight}. By
-        default every value.
+    of : label, list or set of labels, dict, or Regions, optional
+        What to compare: the share of a value, the joint share of several values, or a weighted sum {value: weight}.
+        Several sums with names, a row for each: the regions of a map, or {name: list or set of values}. By default
+        every value.
     level : float, default 0.95
         The probability with which each interval holds its true difference; 1 - `level` is the level of all tests.
     quantiles : sequence of float, optional
@@ -104,12 +104,22 @@ def compare(
     >>> women = hb.Reports.from_counts(coin, {"yes": 560, "no": 440})
     >>> print(hb.compare(men, women, names=("men", "women")).sentence)
     yes is more frequent in women than in men: by 4.7 to 16 percentage points.
+
+    Sums with names of your own:
+
+    >>> answers = hb.RandomizedResponse(hb.Categories(["never", "once", "often"]), epsilon=2.0)
+    >>> before, after = (hb.Reports.from_counts(answers, own) for own in ([600, 250, 150], [480, 300, 220]))
+    >>> drinking = hb.compare(before, after, of={"any": ["once", "often"], "often": ["often"]})
+    >>> print(drinking.to_frame()[["value", "difference", "low", "high", "changed"]].round(2))
+       value  difference   low  high  changed
+    0    any        0.18  0.11  0.24     True
+    1  often        0.10  0.05  0.15     True
     """
     groups = check_groups((a, b), "compare")
     level = validation.level(level, "compare")
     called = check_names(names, "compare")
     domain = groups[0].domain
-    statistics = _statistics(domain, of)
+    statistics = parse_statistics(domain, of)
     generator, _ = validation.generator(rng, "compare")
     given = check_estimates(estimates, groups, "compare")
     probabilities = check_quantiles(quantiles, domain, "compare")
@@ -126,15 +136,9 @@ def compare(
     return limit_threads_per_step(steps(), max(reports.weights.size for reports in groups) * len(domain))
 
 
-def _statistics(domain: Domain, of: object) -> list[Statistic]:
-    if of is not None:
-        return [parse_statistic(domain, of)]
-    return [Statistic.share_of(domain, [position]) for position in range(len(domain))]
-
-
 def _compare(
     groups: list[Reports],
-    statistics: list[Statistic],
+    statistics: Statistics,
     level: float,
     names: tuple[str, str],
     shown: list[Floats],
@@ -143,7 +147,7 @@ def _compare(
     domain = groups[0].domain
     populations = yield from Populations.of(groups)
     equality = yield from equality_test(populations, rng)
-    rows = [statistic.weights for statistic in statistics]
+    rows = list(statistics.weights)
     places = domain.places
     own, note = yield from differences(
         populations, [*rows, *([] if places is None else [places])], level, equality, rng
@@ -152,15 +156,16 @@ def _compare(
     low, high = (np.array([getattr(one, end) for one in own[: len(rows)]]) for end in ("low", "high"))
     hull_low, hull_high = extend(low, high, second - first)
     p_values = np.array([one.p_value for one in own[: len(rows)]])
-    is_table = len(rows) == len(domain) > 2  # a statistic that was asked for is one test, and so are two values
-    adjusted = np.maximum(holm(p_values), equality.p_value) if is_table else p_values
+    adjusted = _adjusted(p_values, statistics.kind, equality.p_value)
     holds_nothing = (hull_low <= 0.0) & (hull_high >= 0.0)
     move = shown[1] - shown[0]
-    variation = yield from _distance(populations, variation_potential, move, equality, level, rng)
-    potential = transport_potential(domain)
-    mover = variation if domain.is_equidistant else None
-    if potential is not None and mover is None:
-        mover = yield from _distance(populations, potential, move, equality, level, rng)
+    variation = mover = None
+    if statistics.kind == VALUE:  # distances are those of whole distributions
+        variation = yield from _distance(populations, variation_potential, move, equality, level, rng)
+        potential = transport_potential(domain)
+        mover = variation if domain.is_equidistant else None
+        if potential is not None and mover is None:
+            mover = yield from _distance(populations, potential, move, equality, level, rng)
     errors = _standard_errors(groups, shown, rows if places is None else [*rows, places])
     mean = None if places is None else _mean(own[-1], float(places @ move), float(errors.numbers[-1]))
     if mean is not None and mover is not None:  # masses move at least as far as the mean does
@@ -169,7 +174,7 @@ def _compare(
         domain,
         names,
         (groups[0].users, groups[1].users),
-        np.array([_label(domain, statistic) for statistic in statistics], dtype=object),
+        statistics.labels,
         frozen(first),
         frozen(second),
         frozen(second - first),
@@ -188,7 +193,9 @@ def _compare(
         mover,
         mean,
         f"{note}; {APPROXIMATE}" if any(reports.approximate for reports in groups) else note,
-        all(set(np.unique(weights).tolist()) <= {0.0, 1.0} for weights in rows),
+        statistics.are_shares,
+        kind=statistics.kind,
+        caveats=statistics.caveats,
         effective_users=(groups[0].effective_users, groups[1].effective_users) if populations.is_weighted else None,
     )
 
@@ -222,8 +229,15 @@ def _distance(
     return (yield from distance_interval(populations, potential, shown, rejecting, cutoff, simulated))
 
 
-def _label(domain: Domain, statistic: Statistic) -> object:
-    return statistic.title if statistic.single is None else domain.labels[statistic.single]
+def _adjusted(p_values: Floats, kind: str, all_equal: float) -> Floats:
+    """Adjust p-values for how many rows there are; values differ only if the groups do.
+
+    Of two values, the second says the same as the first. Sums with names are few beside all values, of which the test
+    of equality is: it has no say about them.
+    """
+    if kind != VALUE:
+        return holm(p_values)
+    return p_values if p_values.size <= 2 else np.maximum(holm(p_values), all_equal)
 
 
 def _mean(difference: Difference, shown: float, error: float) -> IntervalEstimate:

@@ -31,8 +31,8 @@ MAX_AXIS_LETTERS = 60  # of one line
 
 def draw_comparison(comparison: Comparison, axes: Axes) -> None:
     """Draw differences as the chart of their domain shows them."""
-    grid = comparison.domain.grid
-    if grid is not None and comparison.has_all_values:
+    grid = comparison.domain.grid if comparison.has_all_values else None
+    if grid is not None:
         _draw_map(comparison, grid, axes)
     elif comparison.domain.places is not None and comparison.has_all_values:
         _draw_line(comparison, axes)

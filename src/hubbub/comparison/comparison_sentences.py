@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from hubbub.comparison.distance_intervals import IntervalEstimate
+from hubbub.core.text import plural
+from hubbub.intervals.linear_statistic import NAMED, VALUE
 
 MIN_WRITTEN_P_VALUE = 1e-4
 
@@ -60,6 +62,24 @@ def share_change(value: str, low: float, high: float) -> str:
     return f"{value} {_differs(CHANGE, SHARE, low, high)}"
 
 
+def named_sentence(names: tuple[str, str], what: str, low: float, high: float) -> str:
+    """Return how the share of something that has a name, such as a region, differs.
+
+    >>> named_sentence(("May", "June"), "Old Town", 0.041, 0.131)
+    'The share of Old Town is larger in June than in May: by 4.1 to 13 percentage points.'
+    """
+    return f"The share of {what} {_differs(_between(names), NAMED_SHARE, low, high)}"
+
+
+def named_change(what: str, low: float, high: float) -> str:
+    """Return how the share of something that has a name changed.
+
+    >>> named_change("Old Town", 0.041, 0.131)
+    'the share of Old Town became larger: by 4.1 to 13 percentage points.'
+    """
+    return f"the share of {what} {_differs(CHANGE, NAMED_SHARE, low, high)}"
+
+
 def number_change(what: str, low: float, high: float) -> str:
     """Return how a mean, or another number, changed.
 
@@ -67,6 +87,31 @@ def number_change(what: str, low: float, high: float) -> str:
     'the mean may have become lower by up to 0.5, or higher by up to 3.'
     """
     return f"{what} {_differs(CHANGE, NUMBER, low, high)}"
+
+
+def row_sentence(
+    names: tuple[str, str], what: str, low: float, high: float, *, kind: str = VALUE, is_share: bool = True
+) -> str:
+    """Return how one row of a table differs: a share, that of something with a name, or a number."""
+    if not is_share:
+        return number_sentence(names, what, low, high)
+    return (named_sentence if kind in NAMED else share_sentence)(names, what, low, high)
+
+
+def row_change(what: str, low: float, high: float, *, kind: str, is_share: bool) -> str:
+    """Return how one row of a table changed over time."""
+    if not is_share:
+        return number_change(what, low, high)
+    return (named_change if kind in NAMED else share_change)(what, low, high)
+
+
+def none_differs_sentence(names: tuple[str, str], rows: int, kind: str) -> str:
+    """Return that nothing with a name differs for certain.
+
+    >>> none_differs_sentence(("May", "June"), 20, "region")
+    'These reports do not show in any of 20 regions that May and June differ.'
+    """
+    return f"These reports do not show in any of {plural(rows, kind)} that {names[0]} and {names[1]} differ."
 
 
 class _Verbs(NamedTuple):
@@ -86,6 +131,7 @@ class _Quantity(NamedTuple):
 
 
 SHARE = _Quantity("less frequent", "more frequent", points, " percentage points")
+NAMED_SHARE = _Quantity("smaller", "larger", points, " percentage points")
 NUMBER = _Quantity("lower", "higher", lambda number: f"{abs(number):.2g}", "")
 CHANGE = _Verbs("became {}", "may have become {}")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.comparison.comparison_sentences import number_sentence, p_text, share_sentence
+from hubbub.comparison.comparison_sentences import number_sentence, p_text, row_sentence
 from hubbub.comparison.equality_test import Equality
 from hubbub.comparison.group_order import Ranked
 from hubbub.comparison.partial_pooling import Pooled
@@ -17,6 +17,7 @@ from hubbub.core.serialization import Portable
 from hubbub.core.text import listed, plural, whole_percent
 from hubbub.domains import Domain
 from hubbub.estimators.result import finite
+from hubbub.intervals.linear_statistic import VALUE
 from hubbub.intervals.result import error_text
 from hubbub.rendering import Fact, facts_html, table_html
 from hubbub.rendering.new_figure import axes_or_new
@@ -71,7 +72,7 @@ class GroupComparison(Portable):
     against : str or None
         The name of the group that all others are compared with; None if each is compared with all others together.
     shares : array
-        The estimate of each group (groups by values).
+        The estimate of each group (groups by rows).
     pooled : Pooled
         Estimates drawn towards all groups together, as far as that predicts better.
     difference, low, high : array
@@ -81,7 +82,7 @@ class GroupComparison(Portable):
     standard_error_reasons : tuple of tuple of str
         Why there is none; empty where there is one, and for the reference.
     p_values, adjusted : array
-        How likely a difference as large is if there is none; the latter for looking at all groups and values (Holm).
+        How likely a difference as large is if there is none; the latter for looking at all groups and rows (Holm).
     changed : array of bool
         Which differ, however many were looked at.
     level : float
@@ -93,7 +94,16 @@ class GroupComparison(Portable):
     order_of : str
         What the groups are ordered by.
     means : tuple of MeanDifference
-        Each group's mean minus that of what it is compared with; of values on a line.
+        Each group's mean minus that of what it is compared with; of every value on a line.
+    labels : array
+        The value of each row, or the names of the statistics that were asked for.
+    is_share : bool
+        Whether rows are shares; False for a weighted sum.
+    kind : str
+        What the rows are: ``"value"`` if every value has one, ``"statistic"`` for the one that was asked for, ``"sum"``
+        or ``"region"`` for several with names.
+    caveats : tuple of str
+        What to know about the rows, such as regions that lie partly outside the map.
 
     Examples
     --------
@@ -125,7 +135,11 @@ class GroupComparison(Portable):
     equality: Equality
     order: tuple[Ranked, ...]
     order_of: str
-    means: tuple[MeanDifference, ...] = ()
+    means: tuple[MeanDifference, ...]
+    labels: NDArray[np.object_]
+    is_share: bool = True
+    kind: str = VALUE
+    caveats: tuple[str, ...] = ()
 
     @property
     def p_value(self) -> float:
@@ -141,26 +155,53 @@ class GroupComparison(Portable):
     def sentence(self) -> str:
         """What a reader should take away, in a few sentences."""
         count = plural(len(self.names), "group")
-        if not self.rejected:
-            return f"These reports do not show that the {count} differ ({p_text(self.p_value)})."
+        if self.kind == VALUE and not self.rejected:
+            return self._equality()
         other = "the rest" if self.against is None else self.against
         moved = sorted((mean for mean in self.means if mean.changed), key=lambda mean: -abs(mean.estimate))
         if moved:
             named = moved[:MAX_NAMED_CHANGES]
             told_means = [number_sentence((other, mean.group), "The mean", mean.low, mean.high) for mean in named]
-            return " ".join([f"The {count} are not all equal ({p_text(self.p_value)}).", *told_means])
+            return " ".join([self._equality(), *told_means])
         groups, values = np.nonzero(self.changed)
         order = np.argsort(-np.abs(self.difference[groups, values]), kind="stable")
         told: list[str] = []
         for place in order.tolist():
             group, value = int(groups[place]), int(values[place])
-            if len(self.domain) == 2 and value == 1:
+            if self.kind == VALUE and len(self.domain) == 2 and value == 1:
                 continue  # the first value says the same
             if len(told) < MAX_NAMED_CHANGES:
-                pair = (other, self.names[group])
-                title = self.domain.title(value)
-                told.append(share_sentence(pair, title, self.low[group, value], self.high[group, value]))
-        return " ".join([f"The {count} are not all equal ({p_text(self.p_value)}).", *told])
+                pair, ends = (other, self.names[group]), (self.low[group, value], self.high[group, value])
+                told.append(row_sentence(pair, self.title(value), *ends, kind=self.kind, is_share=self.is_share))
+        if self.kind == VALUE:
+            return " ".join([self._equality(), *told])
+        if order.size > len(told):
+            hidden = order.size - len(told)
+            told.append(f"{plural(hidden, 'more difference')} {'is' if hidden == 1 else 'are'} certain.")
+        rows = plural(self.labels.size, self.kind)
+        return " ".join(told) or f"These reports do not show in any of {rows} that the {count} differ."
+
+    def _equality(self) -> str:
+        """Return what the test of equality says."""
+        count = plural(len(self.names), "group")
+        if self.rejected:
+            return f"The {count} are not all equal ({p_text(self.p_value)})."
+        return f"These reports do not show that the {count} differ ({p_text(self.p_value)})."
+
+    def title(self, row: int) -> str:
+        """Return what a row is called in sentences and tables.
+
+        Parameters
+        ----------
+        row : int
+            Its place in `labels`.
+
+        Returns
+        -------
+        str
+            The title of the value, or the name of the statistic.
+        """
+        return self.domain.title(row) if self.kind == VALUE else str(self.labels[row])
 
     def explain(self) -> str:
         """Return the comparison in plain sentences.
@@ -189,18 +230,21 @@ class GroupComparison(Portable):
     def facts(self) -> list[Fact]:
         """Return everything but the table, as labels with texts."""
         against = "the others together" if self.against is None else self.against
+        equality = [] if self.kind == VALUE else [Fact("all values?", self._equality())]
         return [
             Fact("in short", self.sentence),
+            *equality,
             Fact("test", f"likelihood ratio {self.equality.deviance:.4g}; p-value from {self.equality.note}"),
             Fact(
                 "differences", f"to {against}; intervals each at {whole_percent(self.level)}; p-values adjusted by Holm"
             ),
             Fact("borrowing", self._pooling()),
             Fact("order", self._ties()),
+            *(Fact("note", caveat) for caveat in self.caveats),
         ]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the groups as a pandas table, with a row for each group and value.
+        """Return the groups as a pandas table, with a row for each group and value, or statistic asked for.
 
         Returns
         -------
@@ -214,7 +258,7 @@ class GroupComparison(Portable):
         columns = {
             "group": np.repeat(np.array(self.names, dtype=object), size),
             "users": np.repeat(self.users, size),
-            "value": np.tile(np.asarray(self.domain.labels, dtype=object), count),
+            "value": np.tile(self.labels, count),
         }
         names = ("difference", "low", "high", "standard_error", "p_value", "adjusted", "changed")
         errors = self.standard_error
@@ -249,7 +293,9 @@ class GroupComparison(Portable):
             "test": self.equality.note,
             "correction": "holm",
             "borrowed_users": self.pooled.prior_users,
+            "caveats": list(self.caveats),
             "text": self.explain(),
+            "of": self.kind,
             "order_of": self.order_of,
             "order": [ranked._asdict() for ranked in self.order],
             "means": [mean._asdict() for mean in self.means],
@@ -303,5 +349,5 @@ class GroupComparison(Portable):
             ]
             for row, error in zip(frame.itertuples(), self.standard_error.ravel().tolist(), strict=False)
         ]
-        head = ["group", "value", "share", "difference", "interval", "std. error", ""]
+        head = ["group", self.kind, "share", "difference", "interval", "std. error", ""]
         return facts_html(self.facts()) + table_html(head, rows)

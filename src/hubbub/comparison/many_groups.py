@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from hubbub.domains import Domain
 from hubbub.estimators.result import finite
 from hubbub.estimators.shown_estimate import shown_estimate
 from hubbub.estimators.validation import refuse_weights
-from hubbub.intervals.linear_statistic import parse_statistic
+from hubbub.intervals.linear_statistic import VALUE, Statistics, parse_statistic, parse_statistics
 from hubbub.intervals.result import extend
 from hubbub.intervals.standard_errors import standard_errors
 from hubbub.reports import Reports
@@ -38,6 +39,7 @@ DRAWS_FOR_EACH = 999  # of the test of one group
 def compare_groups(
     groups: Mapping[str, Reports],
     *,
+    of: object = None,
     against: str | None = None,
     order_by: object = None,
     level: float = 0.95,
@@ -52,12 +54,14 @@ def compare_groups(
     ----------
     groups : mapping from str to Reports
         The reports of each group, over one domain.
+    of : label, list or set of labels, dict, or Regions, optional
+        What to compare, as in `compare`: one statistic, or several with names. By default every value.
     against : str, optional
         The name of a group that all others are compared with. By default each group is compared with all others
         together.
     order_by : label, list or set of labels, or dict, optional
-        The statistic by which groups are ordered; by default the mean where values are numbers, and the first value
-        otherwise.
+        The statistic by which groups are ordered; by default the first that was asked for, otherwise the mean where
+        values are numbers, and the first value where they are not.
     level : float, default 0.95
         The probability with which each interval holds its true difference; 1 - `level` is the level of all tests.
     rng : numpy.random.Generator or int, optional
@@ -73,7 +77,7 @@ def compare_groups(
     ReportsError
         If the groups are over different domains.
     DomainError
-        If `order_by` names a value that the domain does not have.
+        If `of` or `order_by` names a value that the domain does not have.
     SettingError
         If there are fewer than two groups, `against` is none of them, another keyword has a wrong value, or the domain
         has more than 1,500 values.
@@ -101,8 +105,10 @@ def compare_groups(
         )
     level = validation.level(level, "compare_groups")
     generator, _ = validation.generator(rng, "compare_groups")
-    weights, order_of = group_statistic(reports[0].domain, order_by)
-    run = _compare_groups(names, reports, against, weights, order_of, level, generator)
+    statistics = parse_statistics(reports[0].domain, of)
+    first = None if statistics.kind == VALUE else statistics.rows[0]
+    order = (first.weights, first.title) if first and order_by is None else group_statistic(reports[0].domain, order_by)
+    run = _compare_groups(names, reports, statistics, against, order, level, generator)
     return limit_threads_per_step(run, max(own.weights.size for own in reports) * len(reports[0].domain))
 
 
@@ -135,9 +141,9 @@ def group_statistic(domain: Domain, order_by: object = None) -> tuple[Floats, st
 def _compare_groups(
     names: list[str],
     reports: list[Reports],
+    statistics: Statistics,
     against: str | None,
-    weights: Floats,
-    order_of: str,
+    order_by: tuple[Floats, str],
     level: float,
     rng: np.random.Generator,
 ) -> Generator[Any, None, GroupComparison]:
@@ -145,16 +151,17 @@ def _compare_groups(
     shown = []
     for own in reports:
         shown.append((yield from shown_estimate(own, None, "compare_groups")).probabilities)
-    shares = np.array(shown)
+    estimates, rows = np.array(shown), statistics.weights
+    shares = estimates @ rows.T
     populations = yield from Populations.of(reports)
     equality = yield from equality_test(populations, rng)
     pooled = yield from pool(reports, rng)
-    single, places = list(np.eye(len(domain))), domain.places
-    statistics = single if places is None else [*single, places]
+    places = domain.places if statistics.kind == VALUE else None
+    compared = list(rows) if places is None else [*rows, places]
     means: dict[int, tuple[Difference, float]] = {}
-    shape = (len(names), len(domain))
+    shape = (len(names), len(rows))
     difference, low, high, p_values, error = (np.full(shape, np.nan) for _ in range(5))
-    reasons = [("",) * len(domain)] * len(names)
+    reasons = [("",) * len(rows)] * len(names)
     for place, other in enumerate(_others(names, reports, against)):
         yield Progress(place, len(names), "comparing groups")
         if other is None:
@@ -162,17 +169,20 @@ def _compare_groups(
         theirs = (yield from shown_estimate(other, None, "compare_groups")).probabilities
         pair = yield from Populations.of([other, reports[place]])
         test = yield from equality_test(pair, rng, DRAWS_FOR_EACH)
-        found, _ = yield from differences(pair, statistics, level, test, rng)
-        difference[place] = shares[place] - theirs
-        rest = standard_errors(other, theirs, statistics)
-        errors = standard_errors(reports[place], shares[place], statistics).of_difference(rest)
-        error[place], reasons[place] = errors.numbers[: len(domain)], errors.reasons[: len(domain)]
+        found, _ = yield from differences(pair, compared, level, test, rng)
+        difference[place] = shares[place] - rows @ theirs
+        rest = standard_errors(other, theirs, compared)
+        errors = standard_errors(reports[place], estimates[place], compared).of_difference(rest)
+        error[place], reasons[place] = errors.numbers[: len(rows)], errors.reasons[: len(rows)]
         if places is not None:
             means[place] = found.pop(), float(errors.numbers[-1])
         ends = (np.array([one.low for one in found]), np.array([one.high for one in found]))
         low[place], high[place] = extend(*ends, difference[place])
         p_values[place] = [one.p_value for one in found]
-    adjusted = np.maximum(_adjusted(p_values), equality.p_value)
+    is_table = statistics.kind == VALUE
+    adjusted = _adjusted(p_values, is_pair=is_table and len(domain) == 2)
+    if is_table:
+        adjusted = np.maximum(adjusted, equality.p_value)
     holds_nothing = (low <= 0.0) & (high >= 0.0)
     return GroupComparison(
         domain,
@@ -180,7 +190,7 @@ def _compare_groups(
         tuple(own.users for own in reports),
         against,
         frozen(shares),
-        pooled,
+        replace(pooled, shares=frozen(pooled.shares @ rows.T)),
         frozen(difference),
         frozen(low),
         frozen(high),
@@ -191,9 +201,13 @@ def _compare_groups(
         frozen((adjusted <= 1.0 - level) & ~holds_nothing),
         level,
         equality,
-        tuple(order_groups(populations, names, weights, shares @ weights, level)),
-        order_of,
+        tuple(order_groups(populations, names, order_by[0], estimates @ order_by[0], level)),
+        order_by[1],
         () if places is None else _means(names, means, difference @ places, equality.p_value, level),
+        labels=statistics.labels,
+        is_share=statistics.are_shares,
+        kind=statistics.kind,
+        caveats=statistics.caveats,
     )
 
 
@@ -227,10 +241,10 @@ def _others(names: list[str], reports: list[Reports], against: str | None) -> li
     return [left if right is None else right if left is None else left + right for left, right in pairs]
 
 
-def _adjusted(p_values: Floats) -> Floats:
+def _adjusted(p_values: Floats, *, is_pair: bool) -> Floats:
     """Adjust all p-values together; of two values, the second says the same as the first."""
-    own = p_values[:, :1] if p_values.shape[1] == 2 else p_values
+    own = p_values[:, :1] if is_pair else p_values
     known = ~np.isnan(own)
     adjusted = np.full(own.shape, np.nan)
     adjusted[known] = holm(own[known])
-    return np.repeat(adjusted, 2, axis=1) if p_values.shape[1] == 2 else adjusted
+    return np.repeat(adjusted, 2, axis=1) if is_pair else adjusted

@@ -20,6 +20,7 @@ PAIR = 2
 def compare_named(
     groups: Mapping[str, Reports],
     *,
+    of: object = None,
     against: str | None = None,
     level: float = 0.95,
     quantiles: Sequence[float] = (),
@@ -35,6 +36,6 @@ def compare_named(
             remedy="name two groups, or leave the quantiles out",
         )
     if not is_pair:
-        return (yield from compare_groups.steps(groups, level=level, against=against))
+        return (yield from compare_groups.steps(groups, of=of, level=level, against=against))
     first, second = groups.values()
-    return (yield from compare.steps(first, second, level=level, quantiles=quantiles, names=list(groups)))
+    return (yield from compare.steps(first, second, of=of, level=level, quantiles=quantiles, names=list(groups)))

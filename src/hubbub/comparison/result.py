@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from hubbub.comparison.comparison_sentences import (
     distance_sentence,
     equality_sentence,
+    none_differs_sentence,
     number_sentence,
-    share_sentence,
+    row_sentence,
 )
 from hubbub.comparison.distance_intervals import IntervalEstimate
 from hubbub.comparison.equality_test import Equality
@@ -23,6 +24,7 @@ from hubbub.core.serialization import Portable
 from hubbub.core.text import percent, plural, whole_percent
 from hubbub.domains import Domain
 from hubbub.estimators.result import finite
+from hubbub.intervals.linear_statistic import VALUE
 from hubbub.intervals.result import error_text, errors_note
 from hubbub.rendering import Fact, facts_html, table_html
 from hubbub.rendering.new_figure import axes_or_new
@@ -48,7 +50,7 @@ class Comparison(Portable):
     users : tuple of int
         How many users each group has.
     labels : array
-        The value of each row, or the name of the statistic that was asked for.
+        The value of each row, or the names of the statistics that were asked for.
     first, second : array
         The share of each row in the estimate of each group.
     difference : array
@@ -65,21 +67,27 @@ class Comparison(Portable):
     p_values : array
         How likely a difference as large is if the two groups are equal in this row.
     adjusted : array
-        The same, adjusted for looking at all rows (Holm), and never below that of the test of equality.
+        The same, adjusted for looking at all rows (Holm); for every value, never below that of the test of equality.
     changed : array of bool
         Which rows differ, however many there are: `adjusted` is at most 1 - `level`, and the interval does not hold 0.
     level : float
         The probability with which each interval holds the true difference.
     equality : Equality
         The test of whether both groups have the same distribution.
-    total_variation, earth_mover : IntervalEstimate
-        How far apart the groups are, with intervals; the latter is None where it would take too long.
+    total_variation, earth_mover : IntervalEstimate or None
+        How far apart the groups are, with intervals; None if statistics were asked for, and the latter where it would
+        take too long.
     mean : IntervalEstimate, or None
         The difference of the means, with its interval, if values are numbers.
     note : str
         How intervals were calibrated.
     is_share : bool
         Whether rows are shares; False for a weighted sum.
+    kind : str
+        What the rows are: ``"value"`` if every value has one, ``"statistic"`` for the one that was asked for, ``"sum"``
+        or ``"region"`` for several with names.
+    caveats : tuple of str
+        What to know about the rows, such as regions that lie partly outside the map.
     quantiles : tuple of QuantileDifference
         The quantiles that were asked for, in both groups, and their differences with intervals.
     effective_users : tuple of float, or None
@@ -118,12 +126,14 @@ class Comparison(Portable):
     changed: NDArray[np.bool_]
     level: float
     equality: Equality
-    total_variation: IntervalEstimate
+    total_variation: IntervalEstimate | None
     earth_mover: IntervalEstimate | None
     mean: IntervalEstimate | None
     note: str
     is_share: bool = True
     quantiles: tuple[QuantileDifference, ...] = ()
+    kind: str = VALUE
+    caveats: tuple[str, ...] = ()
     effective_users: tuple[float, float] | None = None
 
     @property
@@ -144,30 +154,35 @@ class Comparison(Portable):
     @property
     def sentence(self) -> str:
         """What a reader should take away, in a sentence or two."""
-        if not self.has_all_values:
-            write = share_sentence if self.is_share else number_sentence
-            return write(self.names, str(self.labels[0]), float(self.low[0]), float(self.high[0]))
-        if not self.rejected:
+        if self.labels.size == 1 and not self.has_all_values:
+            return self._row_sentence(0)
+        if self.has_all_values and not self.rejected:
             return equality_sentence(self.names, self.p_value, rejected=False)
         places = np.flatnonzero(self.changed)
         order = places[np.argsort(-np.abs(self.difference[places]), kind="stable")]
-        if len(self.domain) == 2:
+        if self.has_all_values and len(self.domain) == 2:
             order = order[order == 0]  # the second value says the same
-        named = MAX_NAMED_CHANGES if self.mean is None else 0
-        told = [] if self.mean is None else [number_sentence(self.names, "The mean", self.mean.low, self.mean.high)]
-        told += [
-            share_sentence(self.names, str(self.labels[place]), self.low[place], self.high[place])
-            for place in order[:named].tolist()
-        ]
+        mean = self.mean if self.has_all_values else None
+        named = MAX_NAMED_CHANGES if mean is None else 0
+        told = [] if mean is None else [number_sentence(self.names, "The mean", mean.low, mean.high)]
+        told += [self._row_sentence(place) for place in order[:named].tolist()]
         if order.size > named:
-            rest = plural(order.size - named, "more value" if named else "value")
+            rest = plural(order.size - named, f"more {self.kind}" if named else self.kind)
             told.append(f"{rest} {'differs' if order.size - named == 1 else 'differ'} for certain.")
-        return " ".join(told) or equality_sentence(self.names, self.p_value, rejected=self.rejected)
+        if told:
+            return " ".join(told)
+        if not self.has_all_values:
+            return none_differs_sentence(self.names, self.labels.size, self.kind)
+        return equality_sentence(self.names, self.p_value, rejected=self.rejected)
+
+    def _row_sentence(self, place: int) -> str:
+        ends = float(self.low[place]), float(self.high[place])
+        return row_sentence(self.names, str(self.labels[place]), *ends, kind=self.kind, is_share=self.is_share)
 
     @property
     def has_all_values(self) -> bool:
-        """Whether there is a row for each value, rather than one for the statistic that was asked for."""
-        return self.labels.size == len(self.domain)
+        """Whether there is a row for each value, rather than one for each statistic that was asked for."""
+        return self.kind == VALUE
 
     def explain(self) -> str:
         """Return the comparison in plain sentences.
@@ -183,7 +198,8 @@ class Comparison(Portable):
         equal = equality_sentence(self.names, self.p_value, rejected=self.rejected)
         if self.sentence != equal:
             sentences.append(equal)
-        sentences.append(distance_sentence("total variation", self.total_variation))
+        if self.total_variation is not None:
+            sentences.append(distance_sentence("total variation", self.total_variation))
         if self.earth_mover is not None and not self.domain.is_equidistant:
             sentences.append(distance_sentence("earth mover's distance", self.earth_mover, _unit_text(self.domain)))
         sentences += [number_sentence(self.names, f"The {each.title}", each.low, each.high) for each in self.quantiles]
@@ -199,8 +215,9 @@ class Comparison(Portable):
                 equality_sentence(self.names, self.p_value, rejected=self.rejected),
             ),
             Fact("test", f"likelihood ratio {self.equality.deviance:.4g}; p-value from {self.equality.note}"),
-            Fact("total variation", _interval(self.total_variation, "")),
         ]
+        if self.total_variation is not None:
+            facts.append(Fact("total variation", _interval(self.total_variation, "")))
         if self.earth_mover is not None and not self.domain.is_equidistant:
             facts.append(Fact("earth mover's distance", _interval(self.earth_mover, _unit_text(self.domain))))
         if self.mean is not None:
@@ -210,14 +227,14 @@ class Comparison(Portable):
         for each in self.quantiles:
             between = f"{each.estimate:.4g} ({each.first:.4g} and {each.second:.4g})"
             facts.append(Fact(f"difference of {each.title}s", f"{between}, between {each.low:.4g} and {each.high:.4g}"))
-        if self.has_all_values and len(self.domain) > 2:
+        if self.labels.size > 1 and not (self.has_all_values and len(self.domain) == 2):
             count = int(self.changed.sum())
-            told = f"{plural(count, 'value')} of {self.labels.size:,}" if count else "none for certain"
+            told = f"{plural(count, self.kind)} of {self.labels.size:,}" if count else "none for certain"
             facts.append(Fact("changed", f"{told} (p-values adjusted for looking at all of them, by Holm)"))
         facts.append(Fact("intervals", f"each at {whole_percent(self.level)}; {self.note}"))
         if note := errors_note(self.standard_error, self.standard_error_reasons, self.high - self.low):
             facts.append(Fact("std. error", note))
-        return facts
+        return [*facts, *(Fact("note", caveat) for caveat in self.caveats)]
 
     def _group_texts(self) -> Iterator[tuple[str, str]]:
         """Yield the name of each group, and how many users it has."""
@@ -226,7 +243,7 @@ class Comparison(Portable):
             yield name, f"{plural(users, 'user')}{weighted}"
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the differences as a pandas table, with a row for each value, or one for what was asked for.
+        """Return the differences as a pandas table, with a row for each value, or for each statistic asked for.
 
         Returns
         -------
@@ -289,7 +306,9 @@ class Comparison(Portable):
             "test": self.equality.note,
             "correction": "holm",
             "note": self.note,
+            "caveats": list(self.caveats),
             "text": self.explain(),
+            "of": self.kind,
             **{name: None if distance is None else distance._asdict() for name, distance in distances.items()},
             "quantiles": [each._asdict() for each in self.quantiles],
             "values": [
@@ -300,6 +319,8 @@ class Comparison(Portable):
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the differences with their intervals; on a map, the cells that have more and those that have less.
+
+        Sums with names, and regions, have a line each.
 
         Parameters
         ----------
@@ -331,7 +352,7 @@ class Comparison(Portable):
             Their places among all rows.
         """
         order = np.lexsort((-np.abs(self.difference), ~self.changed))[:most]
-        return np.sort(order) if self.domain.unit is not None else order
+        return np.sort(order) if self.has_all_values and self.domain.unit is not None else order
 
     def __str__(self) -> str:
         return self.explain()
@@ -354,7 +375,7 @@ class Comparison(Portable):
             for place in self.largest(MAX_ROWS_IN_NOTEBOOK).tolist()
         ]
         interval = f"{whole_percent(self.level)} interval"
-        head = ["value", self.names[0], self.names[1], "difference", interval, "std. error", ""]
+        head = [self.kind, self.names[0], self.names[1], "difference", interval, "std. error", ""]
         return facts_html(self.facts()) + table_html(head, rows)
 
 

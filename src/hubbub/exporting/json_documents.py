@@ -125,6 +125,7 @@ def check_document(summary: Summary, check: Check) -> dict[str, Any]:
         "fit": None if fit is None else fit_document(fit),
         "worst_case_shift": shift_document(check.shift),
         "interval": interval_document(check.band),
+        **regions_document(check.regions),
         "values": values_document(check),
         "verdicts": [{"question": fact.label, "text": fact.text} for fact in check.facts()],
     }

@@ -1,12 +1,19 @@
-"""Linear statistics: the share of a value, of a set of values, or any weighted sum, as weights over the domain."""
+"""Linear statistics: shares of values, of sets of values, or any weighted sums, as weights over the domain.
+
+What `of=` asks for is one of them, or several with names, such as the regions of a map.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
 from hubbub.core.arrays import Floats, as_array, as_real, frozen
 from hubbub.core.errors import SettingError, shorten
@@ -16,6 +23,9 @@ from hubbub.domains import Domain
 
 MAX_WEIGHT = 1e100  # differences and products of weights are still finite
 MAX_NAMED_VALUES = 4  # in a sentence
+# What the rows of a table are: every value, the one statistic that was asked for, or several that have names.
+VALUE, STATISTIC, SUM, REGION = "value", "statistic", "sum", "region"
+NAMED = (SUM, REGION)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +35,7 @@ class Statistic(Portable):
     weights: Floats
     title: str
     single: int | None = None  # the position of the value, if the statistic is the share of one value
+    is_share: bool = True
 
     @classmethod
     def share_of(cls, domain: Domain, positions: Iterable[int]) -> Statistic:
@@ -34,14 +45,120 @@ class Statistic(Portable):
         weights[members] = 1.0
         return cls(frozen(weights), name_values(domain, members), members[0] if len(members) == 1 else None)
 
+    @classmethod
+    def weighted(cls, title: str, weights: Floats) -> Statistic:
+        """Return the share of a part of some values; that of one value is its share, scaled."""
+        used = np.flatnonzero(weights)
+        return cls(frozen(weights.copy()), title, int(used[0]) if used.size == 1 else None)
+
+
+@runtime_checkable
+class NamedSums(Protocol):
+    """Sums of values that have names: the regions of a map."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What they are called."""
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What to know about them."""
+
+    def weights_over(self, domain: Domain) -> sparse.csr_array:
+        """Return the weight of each value in each sum (sums by values), between 0 and 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics(Portable):
+    """The rows of a table: statistics with their labels, what kind of rows they are, and what to know about them."""
+
+    rows: tuple[Statistic, ...]
+    labels: NDArray[np.object_]
+    kind: str  # VALUE, STATISTIC, SUM or REGION
+    caveats: tuple[str, ...] = ()
+
+    @cached_property
+    def weights(self) -> Floats:
+        """The weights of all rows (rows by values)."""
+        return frozen(np.array([row.weights for row in self.rows]))
+
+    @property
+    def are_shares(self) -> bool:
+        """Whether all rows are shares."""
+        return all(row.is_share for row in self.rows)
+
+
+def parse_statistics(domain: Domain, of: object) -> Statistics:
+    """Return what `of` asks for: every value if it is None, one statistic, or several that have names."""
+    if of is None:
+        every = tuple(Statistic.share_of(domain, [position]) for position in range(len(domain)))
+        return Statistics(every, _objects(domain.labels.tolist()), VALUE)
+    if not has_names(of):
+        statistic = parse_statistic(domain, of)
+        label = statistic.title if statistic.single is None else domain.labels[statistic.single]
+        return Statistics((statistic,), _objects([label]), STATISTIC)
+    if isinstance(of, Mapping):
+        sums = tuple(_named_sum(domain, name, own) for name, own in of.items())
+        return Statistics(sums, _objects([own.title for own in sums]), SUM)
+    weights = of.weights_over(domain).toarray()
+    known = np.flatnonzero(weights.any(axis=1)).tolist()  # nothing is known about the others, as a caveat says
+    if not known:
+        raise SettingError(
+            "no region has a part of any value",
+            where="of",
+            got=shorten(of),
+            expected="at least one region that the reports are about",
+            remedy="use regions of the map that the reports come from",
+        )
+    regions = tuple(Statistic.weighted(of.names[number], weights[number]) for number in known)
+    return Statistics(regions, _objects([region.title for region in regions]), REGION, of.caveats)
+
+
+def has_names(of: object) -> TypeGuard[NamedSums | Mapping[object, object]]:
+    """Whether `of` is several statistics with names: regions, or a mapping from names to lists or sets of values."""
+    return isinstance(of, NamedSums) or (isinstance(of, Mapping) and any(map(_is_collection, of.values())))
+
+
+def _is_collection(of: object) -> bool:
+    if isinstance(of, Mapping | Set | list | tuple | np.ndarray | range):
+        return True
+    return hasattr(of, "__array__") and np.ndim(as_array(of)) > 0
+
+
+def _named_sum(domain: Domain, name: object, of: object) -> Statistic:
+    """Return the sum that a name stands for."""
+    if not isinstance(name, str) or not name.strip() or not _is_collection(of):
+        raise SettingError(
+            "named sums must be lists or sets of values",
+            where=f"of, entry {shorten(name)}",
+            got=shorten(of),
+            expected="a name, and the values that it stands for",
+            remedy="write {'name': [value, ...], ...}; one weighted sum is {value: weight, ...}",
+        )
+    return replace(parse_statistic(domain, of), title=name)
+
+
+def _objects(labels: list[object]) -> NDArray[np.object_]:
+    objects = np.empty(len(labels), dtype=object)
+    objects[:] = labels
+    return objects
+
 
 def parse_statistic(domain: Domain, of: object) -> Statistic:
     """Return the statistic for a value, a list or set of values (their joint share), or {value: weight}."""
+    if has_names(of):
+        raise SettingError(
+            "there are several statistics, and one is asked for",
+            where="of",
+            got=shorten(of),
+            expected="a value, a list of values, or {value: weight}",
+            remedy="ask for each by itself: of=regions.of(name); regions.shares(reports) has those of all regions",
+        )
     if isinstance(of, Mapping):
         return _weighted_sum(domain, of)
     if isinstance(of, Set):
         of = list(of)
-    if isinstance(of, list | tuple | np.ndarray | range) or (hasattr(of, "__array__") and np.ndim(as_array(of)) > 0):
+    if _is_collection(of):
         positions = np.unique(np.atleast_1d(domain.index(as_array(of))))
         if positions.size == 0:
             raise SettingError(
@@ -83,7 +200,7 @@ def _weighted_sum(domain: Domain, of: Mapping[object, object]) -> Statistic:
     used = np.flatnonzero(weights)
     if (weights[used] == 1.0).all():
         return Statistic.share_of(domain, used.tolist())
-    return Statistic(frozen(weights), f"the weighted sum over {name_values(domain, used.tolist())}")
+    return Statistic(frozen(weights), f"the weighted sum over {name_values(domain, used.tolist())}", is_share=False)
 
 
 def name_values(domain: Domain, positions: list[int]) -> str:

@@ -17,7 +17,7 @@ from hubbub.core.text import listed, plural
 from hubbub.domains import Domain, Grid
 from hubbub.estimators import Estimate
 from hubbub.polygons.region_intervals import region_shares
-from hubbub.polygons.result import RegionShares
+from hubbub.polygons.result import SPREAD_EVENLY, RegionShares
 from hubbub.reports import Reports
 
 MAX_NAMED_REGIONS = 8  # in a message
@@ -75,6 +75,11 @@ class Regions(Portable):
     def __repr__(self) -> str:
         return f"Regions({plural(len(self), 'region')}: {listed(self.names, most=3)})"
 
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What to know about the shares of these regions: `notes`, and how cells that a border cuts are counted."""
+        return (*self.notes, SPREAD_EVENLY)
+
     @cached_property
     def main_region(self) -> tuple[str | None, ...]:
         """For each cell the region that has most of it, in the order of ``grid.labels``; None if none has any."""
@@ -115,7 +120,9 @@ class Regions(Portable):
         return self.names.index(name)
 
     def of(self, name: str) -> dict[int, float]:
-        """Return a region as {cell: weight}, to be used as `of` in `hubbub.interval` and `hubbub.compare`.
+        """Return a region as {cell: weight}, to be used as `of` in `hubbub.interval`.
+
+        All regions at once are ``of=regions`` in `hubbub.compare`, `hubbub.compare_groups` and `hubbub.trend`.
 
         Parameters
         ----------
@@ -165,7 +172,7 @@ class Regions(Portable):
         if domain.grid != self.grid:
             raise RegionsError(
                 "the regions belong to another grid",
-                where="Regions.shares(reports)",
+                where="Regions.weights_over(domain)",
                 got=shorten(domain, 120),
                 expected=f"reports about {shorten(self.grid, 120)}",
                 remedy="make the regions with hubbub.regions(reports.domain, ...)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -143,6 +144,31 @@ class RegionShares(Portable):
         )
         return f"{text}." if len(self) == 1 else f"Of {plural(len(self), 'region')}, {text}: the largest share."
 
+    def precision(self) -> str:
+        """Return how well the shares are determined, in sentences.
+
+        Returns
+        -------
+        str
+            The region with the largest share, and how wide the intervals are.
+        """
+        known = [row for row in self.largest_first if row.is_known]
+        if not known:
+            return "No region has a part of the map."
+        first, margins = known[0], [50.0 * (row.high - row.low) for row in known]
+        text = (
+            f"The largest share of a region, {first.name}, is estimated at {percent(first.estimate)}; with "
+            f"{whole_percent(self.level)} confidence the true share is between {percent(first.low)} and "
+            f"{percent(first.high)}."
+        )
+        if len(known) == 1:
+            return text
+        widest = max(known, key=lambda row: row.high - row.low)
+        return (
+            f"{text} Half of the {len(known):,} intervals of regions extend no more than "
+            f"{statistics.median(margins):.2g} points to either side, the widest, {widest.name}, {max(margins):.2g}."
+        )
+
     def notes(self) -> tuple[str, ...]:
         """Return what to know about these shares.
 
@@ -153,7 +179,7 @@ class RegionShares(Portable):
         """
         extended = sum(row.extended for row in self.rows)
         rest = "" if self.rest is None else f"{percent(self.rest.estimate)} of the people are {REST}."
-        every = (rest, *self.regions.notes, SPREAD_EVENLY, self.note, extended_note(extended) if extended else "")
+        every = (rest, *self.regions.caveats, self.note, extended_note(extended) if extended else "")
         return tuple(note for note in every if note)
 
     def explain(self) -> str:

@@ -35,6 +35,7 @@ class MapRegions(Portable):
     inside: Floats
     notes: tuple[str, ...] = ()  # what to know about them and their intervals
     rest: RegionShare | None = None  # what no region covers; None: nothing, or its interval was not computed
+    precision: str = ""  # how well the shares are determined, in sentences; empty: intervals were not computed
 
     @property
     def cell_names(self) -> tuple[str | None, ...]:
@@ -68,11 +69,11 @@ def map_regions(
         low, high, low_together, high_together = (
             np.array([getattr(row, end) for row in shares.rows], dtype=np.float64) for end in ends
         )
-        notes, rest = tuple(shares.notes()), shares.rest
+        notes, rest, precision = tuple(shares.notes()), shares.rest, shares.precision()
     else:
         estimate = np.where(regions.inside > 0.0, regions.weights_over(domain) @ shown.probabilities, np.nan)
         low = high = low_together = high_together = np.full(len(regions), np.nan)
-        notes, rest = regions.notes, None
+        notes, rest, precision = regions.notes, None, ""
     return MapRegions(
         regions.names,
         tuple(tuple(tuple(map(tuple, ring.tolist())) for ring in rings) for rings in regions.outlines),
@@ -85,6 +86,7 @@ def map_regions(
         regions.inside,
         notes,
         rest,
+        precision,
     )
 
 

@@ -26,7 +26,7 @@ from hubbub.intervals.set_intervals import NoSetShares, SetShares, set_shares
 from hubbub.polygons import Regions
 from hubbub.rendering import geojson
 from hubbub.reporting.computation_facts import computation_facts
-from hubbub.reporting.map_regions import check_regions, map_regions
+from hubbub.reporting.map_regions import MapRegions, check_regions, map_regions
 from hubbub.reporting.noisy_shares import NoisyShares, noisy_shares
 from hubbub.reporting.page_input import WHERE, page_input
 from hubbub.reporting.page_values import DEFAULT_LEVEL, DEFAULT_TITLE, Bounds, Page, Verdict
@@ -127,7 +127,7 @@ def make_page(
         noisy=noisy.shares,
         noisy_note=noisy.note,
         sets=_sets(len(shown.domain), trust),
-        verdicts=_verdicts(summary, trust, domain),
+        verdicts=_verdicts(summary, trust, domain, on_map),
         facts=computation_facts(summary, shown, trust.band, trust.linear, checked_level),
         notes=(*rejected, *interval_notes, *download_notes),
         texts=downloads,
@@ -205,9 +205,11 @@ def _sets(size: int, trust: _Trust) -> SetShares | Bounds:
     return Bounds(unknown, unknown, reason) if band is None else Bounds(band.low, band.high, reason)
 
 
-def _verdicts(summary: Summary | None, trust: _Trust, domain: Domain) -> tuple[Verdict, ...]:
+def _verdicts(
+    summary: Summary | None, trust: _Trust, domain: Domain, regions: MapRegions | None
+) -> tuple[Verdict, ...]:
     if trust.check is not None:
-        verdicts = verdicts_of(trust.check, domain)
+        verdicts = verdicts_of(trust.check, domain, regions)
     else:
         verdicts = unchecked_verdicts(REMEDY_ESTIMATE_ALONE if summary is None else REMEDY_QUICK)
     if summary is None or not summary.spent:

@@ -16,6 +16,7 @@ from hubbub.intake.privacy_loss_summary import EpsilonTotal, totals
 from hubbub.intake.study import Study
 from hubbub.intervals import Band
 from hubbub.poisoning import Shift
+from hubbub.reporting.map_regions import MapRegions
 from hubbub.reporting.page_values import BAD, GOOD, UNKNOWN, WARNING, Verdict
 from hubbub.reports.privacy_accounting import Spent
 from hubbub.trust_check import CONTRADICTION, Check
@@ -40,18 +41,19 @@ def unchecked_verdicts(remedy: str) -> tuple[Verdict, ...]:
     return tuple(Verdict(question, "Not checked", remedy) for question in questions)
 
 
-def verdicts_of(check: Check, domain: Domain) -> tuple[Verdict, ...]:
+def verdicts_of(check: Check, domain: Domain, regions: MapRegions | None = None) -> tuple[Verdict, ...]:
     """Return the verdicts of a check, in the order in which people ask; that nothing fits comes first.
 
-    Values are called as `domain`, which has those of the check, calls them.
+    Values are called as `domain`, which has those of the check, calls them. Where there are regions, they are what
+    readers want to know about.
     """
     fit = () if check.fit is None else (_fit_verdict(check.fit),)
     return (
         *(fit if check.contradiction else ()),
         _uniqueness_verdict(check.identification),
         *(() if check.contradiction else fit),
-        _fakes_verdict(check.shift, domain),
-        _precision_verdict(check.band, domain),
+        _fakes_verdict(check.shift, domain, has_regions=regions is not None),
+        _precision_verdict(check.band, domain) if regions is None else _regions_precision(regions),
     )
 
 
@@ -82,17 +84,20 @@ def _fit_verdict(fit: FitTest) -> Verdict:
     return Verdict(FIT_QUESTION, "Yes, apparently", text, GOOD)
 
 
-def _fakes_verdict(shift: Shift, domain: Domain) -> Verdict:
+def _fakes_verdict(shift: Shift, domain: Domain, *, has_regions: bool) -> Verdict:
     """Return how far a few fake users could move a share."""
     title = domain.title(int(domain.index(shift.value)))
+    what = f"one cell, {quoted(title)}," if has_regions else quoted(title)
     points = 100 * float(shift)
     points_per_percent = points / (100 * shift.share)
     text = (
         f"If {whole_percent(shift.share)} of the users were fake and worked together, they could move the "
-        f"estimated share of {quoted(title)} from {percent(shift.before)} to {percent(shift.after)} or "
+        f"estimated share of {what} from {percent(shift.before)} to {percent(shift.after)} or "
         f"further: by {times(points_per_percent)} their own share. The more noise protects honest users, the more a "
         f"fake user counts. {UNDETECTED}"
     )
+    if has_regions:
+        text += " For a region, ask for an interval that holds against them: hubbub.interval with fakes=."
     tone = _tone(points_per_percent, MAX_SMALL_SHIFT, MAX_MEDIUM_SHIFT)
     return Verdict(FAKES_QUESTION, f"By {points:.1f} points", text, tone)
 
@@ -106,10 +111,7 @@ def _precision_verdict(band: Band, domain: Domain) -> Verdict:
     share, low, high = (float(numbers[largest]) for numbers in (band.estimate, band.low, band.high))
     margins = (band.high - band.low)[known] / 2
     margin = (high - low) / 2
-    tone = _worst(
-        _tone(margin / max(share, 1e-12), MAX_PRECISE_RELATIVE, MAX_ROUGH_RELATIVE),
-        _tone(margin, MAX_PRECISE_MARGIN, MAX_ROUGH_MARGIN),
-    )
+    tone = _precision_tone(margin, share)
     text = (
         f"The largest share, {quoted(domain.title(largest))}, is estimated at {percent(share)}; with "
         f"{whole_percent(band.level)} confidence the true share is between {percent(low)} and {percent(high)}. "
@@ -119,6 +121,26 @@ def _precision_verdict(band: Band, domain: Domain) -> Verdict:
     if tone != GOOD:
         text += " More users, less noise, or sets of several values give narrower intervals."
     return Verdict(PRECISION_QUESTION, f"± {100 * margin:.2g} points", text, tone)
+
+
+def _regions_precision(regions: MapRegions) -> Verdict:
+    """Return how wide the interval of the region with the largest share is."""
+    largest = regions.largest_first()[0]
+    if np.isnan(regions.low[largest]):
+        return Verdict(PRECISION_QUESTION, "Not known", regions.precision, UNKNOWN)
+    margin = float(regions.high[largest] - regions.low[largest]) / 2
+    tone = _precision_tone(margin, float(regions.estimate[largest]))
+    text = regions.precision
+    if tone != GOOD:
+        text += " More users, less noise, or larger regions give narrower intervals."
+    return Verdict(PRECISION_QUESTION, f"± {100 * margin:.2g} points", text, tone)
+
+
+def _precision_tone(margin: float, share: float) -> str:
+    return _worst(
+        _tone(margin / max(share, 1e-12), MAX_PRECISE_RELATIVE, MAX_ROUGH_RELATIVE),
+        _tone(margin, MAX_PRECISE_MARGIN, MAX_ROUGH_MARGIN),
+    )
 
 
 def privacy_verdict(spent: Mapping[Spent, int], study: Study, *, users_named: bool = True) -> Verdict:

@@ -44,9 +44,10 @@ def trend(
     ----------
     periods : mapping from str to Reports, or list of pairs
         The reports of each period, over one domain, in the order of time.
-    of : label, list or set of labels, or dict, optional
-        What to follow: the share of a value, the joint share of several values, or a weighted sum {value: weight}. By
-        default the mean where values are numbers, and every value otherwise.
+    of : label, list or set of labels, dict, or Regions, optional
+        What to follow: the share of a value, the joint share of several values, or a weighted sum {value: weight}.
+        Several sums with names: the regions of a map, or {name: list or set of values}. By default the mean where
+        values are numbers, and every value otherwise.
     quantile : float, optional
         Follow a quantile instead, of values on a line: 0.5 for the median.
     times : list of numbers or dates, optional
@@ -115,7 +116,7 @@ def _trend(
         yield Progress(place, len(reports), "estimating periods")
         shown.append((yield from shown_estimate(own, None, "trend")).probabilities)
     smoothed = yield from _smoothed(reports, evidence, smoothing, stretches, np.array(shown))
-    each, bands = yield from _intervals(reports, followed, level, rng)
+    each, bands, notes = yield from _intervals(reports, followed, level, rng)
     changes = yield from _changes(names, reports, followed, found, stretches, level, rng)
     epsilon, metric = _epsilon_in_all(reports)
     return Trend(
@@ -137,7 +138,8 @@ def _trend(
         followed.is_share,
         epsilon,
         metric,
-        APPROXIMATE if any(own.approximate for own in reports) else "",
+        " ".join([*notes, *followed.caveats, *([APPROXIMATE] if any(own.approximate for own in reports) else [])]),
+        followed.kind,
     )
 
 
@@ -172,15 +174,16 @@ def _smoothed(
 
 def _intervals(
     reports: Sequence[Reports], followed: FollowedStatistics, level: float, rng: Randomness
-) -> Generator[Any, None, tuple[Intervals, Intervals]]:
-    """Return the intervals of each period by itself, and those of all periods at once (Bonferroni)."""
-    found: dict[float, list[Intervals]] = {level: [], 1.0 - (1.0 - level) / len(reports): []}
+) -> Generator[Any, None, tuple[Intervals, Intervals, list[str]]]:
+    """Return the intervals of each period by itself, those of all periods at once (Bonferroni), and notes."""
+    levels = (level, 1.0 - (1.0 - level) / len(reports))
+    found = []
     for place, own in enumerate(reports):
         yield Progress(place, len(reports), "intervals of periods")
-        for each, rows in found.items():
-            rows.append((yield from followed.intervals(own, each, rng)))
-    alone, together = (Intervals(*map(np.array, zip(*rows, strict=True))) for rows in found.values())
-    return alone, together
+        found.append((yield from followed.period(own, levels, rng)))
+    *both, notes = zip(*found, strict=True)
+    alone, together = (Intervals(*map(np.array, zip(*rows, strict=True))) for rows in both)
+    return alone, together, [note for note in dict.fromkeys(notes) if note]
 
 
 def _changes(
@@ -212,6 +215,7 @@ def _changes(
                 frozen(own.high),
                 frozen(changed),
                 followed.is_share,
+                followed.kind,
             )
         )
     return tuple(changes)

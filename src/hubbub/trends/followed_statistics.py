@@ -14,9 +14,12 @@ from hubbub.core import validation
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import EstimateError, SettingError, shorten
 from hubbub.domains import Domain
+from hubbub.estimators.shown_estimate import shown_estimate
 from hubbub.intervals import band, interval, quantile
 from hubbub.intervals.api import ROUNDING
-from hubbub.intervals.linear_statistic import parse_statistic
+from hubbub.intervals.linear_statistic import NAMED, STATISTIC, Statistics, parse_statistics
+from hubbub.intervals.result import extend
+from hubbub.intervals.weighted_sums import sum_intervals
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 
@@ -40,12 +43,12 @@ class Differences(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FollowedStatistics:
-    """Some statistics of a distribution: labels for tables, weights over the values, and how `interval` knows them."""
+    """Some statistics of a distribution, and how `compare` knows them; or a quantile."""
 
     domain: Domain
     labels: NDArray[np.object_]
-    weights: Floats | None  # statistics by values; None for a quantile
-    of: object  # None for every value
+    statistics: Statistics | None  # None for a quantile
+    of: object = None  # None for every value
     probability: float | None = None  # of the quantile
 
     @classmethod
@@ -53,14 +56,11 @@ class FollowedStatistics:
         """Return what was asked for; by default the mean of numbers, and every value of others."""
         if probability is not None:
             return cls._quantile(domain, of, probability)
-        if of is not None:
-            statistic = parse_statistic(domain, of)
-            label = statistic.title if statistic.single is None else domain.labels[statistic.single]
-            return cls(domain, _objects([label]), statistic.weights[None], of)
-        if domain.places is None:
-            return cls(domain, _objects(domain.labels.tolist()), np.eye(len(domain)), None)
+        if of is not None or domain.places is None:
+            statistics = parse_statistics(domain, of)
+            return cls(domain, statistics.labels, statistics, of)
         mean: Mapping[object, float] = dict(zip(domain.labels.tolist(), domain.places.tolist(), strict=True))
-        return cls(domain, _objects([MEAN]), domain.places[None].copy(), mean)
+        return cls(domain, np.array([MEAN], dtype=object), parse_statistics(domain, mean), mean)
 
     @classmethod
     def _quantile(cls, domain: Domain, of: object, probability: float) -> FollowedStatistics:
@@ -84,20 +84,52 @@ class FollowedStatistics:
                 remedy="follow the share of a set of values by of=",
             )
         label = MEDIAN if probability == 0.5 else f"the {100.0 * probability:g}% quantile"
-        return cls(domain, _objects([label]), None, None, probability)
+        return cls(domain, np.array([label], dtype=object), None, None, probability)
 
     @property
     def is_share(self) -> bool:
         """Whether all of them are shares."""
-        return self.weights is not None and set(np.unique(self.weights).tolist()) <= {0.0, 1.0}
+        return self.statistics is not None and self.statistics.are_shares
+
+    @property
+    def kind(self) -> str:
+        """What they are: every value, one statistic, or several that have names."""
+        return STATISTIC if self.statistics is None else self.statistics.kind
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What to know about them."""
+        return () if self.statistics is None else self.statistics.caveats
 
     def values(self, theta: Floats) -> Floats:
         """Return the statistics of each distribution (periods by values)."""
-        if self.weights is not None:
-            return np.asarray(theta @ self.weights.T)
+        if self.statistics is not None:
+            return np.asarray(theta @ self.statistics.weights.T)
         last = theta.shape[1] - 1
         places = [np.searchsorted(np.cumsum(own), (self.probability or 0.0) - ROUNDING) for own in theta]
         return np.asarray(self.domain.labels[np.minimum(places, last)], dtype=np.float64)[:, None]
+
+    def period(
+        self, reports: Reports, levels: tuple[float, float], rng: Randomness
+    ) -> Generator[Any, None, tuple[Intervals, Intervals, str]]:
+        """Return the intervals of one period at two levels, and how those of sums with names were computed.
+
+        They are what `hubbub.band`, `interval` or `quantile` say, and of regions what ``Regions.shares`` says.
+        """
+        if self.statistics is not None and self.kind in NAMED:
+            return (yield from self._of_sums(reports, self.statistics, levels))
+        alone = yield from self.intervals(reports, levels[0], rng)
+        together = yield from self.intervals(reports, levels[1], rng)
+        return alone, together, ""
+
+    def _of_sums(
+        self, reports: Reports, sums: Statistics, levels: tuple[float, float]
+    ) -> Generator[Any, None, tuple[Intervals, Intervals, str]]:
+        shown = (yield from shown_estimate(reports, None, "trend")).probabilities
+        found = yield from sum_intervals(reports, shown, sums.rows, levels)
+        estimate = self.values(shown)
+        alone = Intervals(estimate, *extend(found.low, found.high, estimate))
+        return alone, Intervals(estimate, *extend(found.low_together, found.high_together, estimate)), found.note
 
     def intervals(self, reports: Reports, level: float, rng: Randomness) -> Generator[Any, None, Intervals]:
         """Return what `hubbub.band`, `interval` or `quantile` say of one period."""
@@ -122,9 +154,3 @@ class FollowedStatistics:
             return Differences(own, (own.low > 0.0) | (own.high < 0.0))
         answer = yield from compare.steps(before, after, of=self.of, level=level, rng=rng)
         return Differences(Intervals(answer.difference, answer.low, answer.high), answer.changed)
-
-
-def _objects(labels: list[Any]) -> NDArray[np.object_]:
-    objects = np.empty(len(labels), dtype=object)
-    objects[:] = labels
-    return objects

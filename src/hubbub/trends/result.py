@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.comparison.comparison_sentences import number_change, p_text, share_change
+from hubbub.comparison.comparison_sentences import p_text, row_change
 from hubbub.core.arrays import Floats, Positions, plain
 from hubbub.core.serialization import Portable
 from hubbub.core.text import plural, whole_percent
 from hubbub.domains import Domain
 from hubbub.estimators.result import finite
+from hubbub.intervals.linear_statistic import NAMED, VALUE
 from hubbub.rendering import Fact, facts_html, table_html
 from hubbub.rendering.new_figure import axes_or_new
 from hubbub.trends.change_search import StabilityTest
@@ -43,7 +44,7 @@ class Change(Portable):
     p_value : float
         How likely a change as clear is if there is none, adjusted for looking everywhere.
     labels : array
-        The value of each row, or the name of the statistic that was asked for.
+        The value of each row, or the names of the statistics that were asked for.
     difference, low, high : array
         The share (or statistic) after the change minus that before it, and the interval of the true difference, which
         is longer the more places the change may have.
@@ -51,6 +52,8 @@ class Change(Portable):
         Which rows differ, however many there are.
     is_share : bool
         Whether rows are shares.
+    kind : str
+        What the rows are, as in `Trend`.
 
     Examples
     --------
@@ -75,33 +78,36 @@ class Change(Portable):
     high: Floats
     changed: NDArray[np.bool_]
     is_share: bool
+    kind: str = VALUE
 
     @property
     def sentence(self) -> str:
         """What changed, when, and by how much, in a sentence or two."""
         told = self._told()
         if not told:
-            told = ["something changed, but no single value for certain."]
+            told = [f"something changed, but no single {self.kind} for certain."]
         place = f"Between {self.before} and {self.after} {told[0]}"
         return " ".join([place, *told[1:], *self._range()])
 
     def _told(self) -> list[str]:
         """Return what became more or less, the largest differences first."""
-        write = share_change if self.is_share else number_change
         if self.labels.size == 1:
-            return [write(str(self.labels[0]), float(self.low[0]), float(self.high[0]))]
+            return [self._row_change(0)]
         places = np.flatnonzero(self.changed)
         order = places[np.argsort(-np.abs(self.difference[places]), kind="stable")]
-        if self.labels.size == 2:
+        if self.kind == VALUE and self.labels.size == 2:
             order = order[order == 0]  # the second value says the same
-        told = [
-            write(str(self.labels[place]), float(self.low[place]), float(self.high[place]))
-            for place in order[:MAX_NAMED_VALUES].tolist()
-        ]
+        told = [self._row_change(place) for place in order[:MAX_NAMED_VALUES].tolist()]
+        if told and self.kind in NAMED:  # "the share of" starts a sentence where it is not the first
+            told[1:] = [text[0].upper() + text[1:] for text in told[1:]]
         hidden = order.size - len(told)
         if hidden > 0:
-            told.append(f"{plural(hidden, 'more value')} changed for certain.")
+            told.append(f"{plural(hidden, f'more {self.kind}')} changed for certain.")
         return told
+
+    def _row_change(self, place: int) -> str:
+        ends = float(self.low[place]), float(self.high[place])
+        return row_change(str(self.labels[place]), *ends, kind=self.kind, is_share=self.is_share)
 
     def _range(self) -> list[str]:
         if (self.before, self.after) == (self.first, self.last):
@@ -147,7 +153,7 @@ class Trend(Portable):
     users : tuple of int
         How many users reported in each.
     labels : array
-        The values that are followed, or the name of the statistic that was asked for.
+        The values that are followed, or the names of the statistics that were asked for.
     estimate, low, high : array
         The estimate of each period by itself and its interval, as ``hubbub.interval`` has them (periods by labels).
     band_low, band_high : array
@@ -170,6 +176,9 @@ class Trend(Portable):
         Whether `epsilon` is per unit of distance.
     note : str
         What limits the numbers.
+    kind : str
+        What the labels are: ``"value"`` if every value is followed, ``"statistic"`` for one, ``"sum"`` or ``"region"``
+        for several with names.
 
     Examples
     --------
@@ -204,6 +213,7 @@ class Trend(Portable):
     epsilon: float
     metric: bool
     note: str = ""
+    kind: str = VALUE
 
     @property
     def p_value(self) -> float:
@@ -335,6 +345,7 @@ class Trend(Portable):
             },
             "epsilon_in_all_periods": {"epsilon": finite(self.epsilon), "per_unit": self.metric},
             "note": self.note,
+            "of": self.kind,
             "text": self.explain(),
             "values": [{name: plain(each) for name, each in row.items()} for row in frame],
         }
@@ -362,7 +373,7 @@ class Trend(Portable):
         array of int
             Their places in `labels`.
         """
-        if self.labels.size == 2:
+        if self.kind == VALUE and self.labels.size == 2:
             return np.zeros(1, dtype=np.int64)
         moved = np.ptp(self.smoothed, axis=0) + 1e-3 * np.ptp(self.estimate, axis=0)
         return np.sort(np.argsort(-moved, kind="stable")[:most])
@@ -394,7 +405,7 @@ class Trend(Portable):
         return f"Trend({len(self.names):,} periods, {self.labels.size:,} rows each, {changes}, p={self.p_value:.3g})"
 
     def _repr_html_(self) -> str:
-        head = ["period", "value", "estimate", f"{whole_percent(self.level)} interval", "band", "smoothed"]
+        head = ["period", self.kind, "estimate", f"{whole_percent(self.level)} interval", "band", "smoothed"]
         rows = [
             [
                 str(row.period),

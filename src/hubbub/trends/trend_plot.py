@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hubbub.core.text import plural
+from hubbub.intervals.linear_statistic import VALUE
 from hubbub.rendering.palette import GREY, INK, PALETTE
 from hubbub.rendering.picture_text import names_beside, set_title, tell_missing_letters
 from hubbub.trends.time_smoothing import STEPS
@@ -96,8 +98,8 @@ def _explanation(trend: Trend, lines: int, *, is_smoothed: bool) -> str:
     if trend.changes:
         is_open = any((change.first, change.last) != (change.before, change.after) for change in trend.changes)
         parts.append("dashed: changes" + (" (grey: where else each may be)" if is_open else ""))
-    if lines < trend.labels.size and trend.labels.size > 2:
-        parts.append(f"the {lines} of {trend.labels.size:,} values that change most")
+    if lines < trend.labels.size and not (trend.kind == VALUE and trend.labels.size == 2):
+        parts.append(f"the {lines} of {plural(trend.labels.size, trend.kind)} that change most")
     if len(parts) <= MAX_PARTS_IN_LINE:
         return "; ".join(parts)
     return f"{'; '.join(parts[:MAX_PARTS_IN_LINE])};\n{'; '.join(parts[MAX_PARTS_IN_LINE:])}"
