@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.console import out, print_json, printable
+from hubbub.cli.console import out, print_json, printable, printable_lines
 from hubbub.cli.input_summary import ALL_USERS, print_summary, read_and_print_notes, read_groups_and_print_notes
 from hubbub.cli.options import (
     AsJson,
@@ -94,7 +94,7 @@ def _show(result: Check) -> None:
     console.print(plural(result.users, "user"))
     for fact in result.facts():
         console.print(f"\n{fact.label}", style="bold")
-        console.print(fact.text)
+        console.print(printable_lines(fact.text))
     console.print()
     if result.regions is not None:
         print_regions(result.regions)

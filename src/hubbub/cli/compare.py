@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.console import out, printable
+from hubbub.cli.console import out, printable, printable_lines
 from hubbub.cli.input_summary import print_notes
 from hubbub.cli.options import Against, AsJson, By, Level, MinGroup, ReadingOptions
 from hubbub.cli.progress_bar import follow
@@ -64,7 +64,7 @@ def command(
     document = comparison_document({name: own.summary for name, own in read.items()}, notes, comparison)
 
     def show() -> None:
-        out().print(facts_text(comparison.facts()), soft_wrap=True)
+        out().print(printable_lines(facts_text(comparison.facts())), soft_wrap=True)
         if isinstance(comparison, Comparison):
             out().print(_pair_table(comparison, out().width))
             return

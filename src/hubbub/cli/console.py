@@ -48,6 +48,11 @@ def printable(text: str, most: int = 60) -> str:
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
+def printable_lines(text: str) -> str:
+    """Return sentences fit for a terminal, of any length: names in them may hold anything."""
+    return "\n".join(printable(line, most=10 * len(line)) for line in text.split("\n"))
+
+
 def print_json(document: dict[str, Any]) -> None:
     """Print a document for programs: one line, and nothing else."""
     typer.echo(json.dumps(document, allow_nan=False, ensure_ascii=False))

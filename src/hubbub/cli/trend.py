@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.console import out, printable
+from hubbub.cli.console import out, printable, printable_lines
 from hubbub.cli.input_summary import print_notes
 from hubbub.cli.options import AsJson, By, Level, ReadingOptions
 from hubbub.cli.progress_bar import follow
@@ -70,7 +70,7 @@ def command(
     document = trend_document({name: own.summary for name, own in read.items()}, [*notes, *joined], found)
 
     def show() -> None:
-        out().print(facts_text(found.facts()), soft_wrap=True)
+        out().print(printable_lines(facts_text(found.facts())), soft_wrap=True)
         out().print(_table(found) if places.regions is None else _regions_table(found))
 
     name = next(iter(read.values())).summary.study.name
