@@ -16,7 +16,8 @@ import hubbub as hb
 from hubbub.comparison.equality_test import EqualGroups, Equality
 from hubbub.comparison.populations import Populations
 from hubbub.core.progress import finish
-from hubbub.trends.change_search import ChangeSearch, Span, StabilityTest, _narrowest
+from hubbub.trends.api import _selected_share
+from hubbub.trends.change_search import ChangeSearch, FoundChange, Span, StabilityTest, _narrowest
 from hubbub.trends.common_patterns import CommonPatterns
 from hubbub.trends.small_periods import join_small_periods
 from hubbub.trends.time_smoothing import choose_smoothing, smooth
@@ -75,8 +76,8 @@ def test_a_planted_step_is_found_where_it_is(step: tuple[dict[str, hb.Reports], 
     assert "a became more frequent: by" in trend.sentence
     assert "b became less frequent: by" in trend.sentence
     reports = list(weeks.values())
-    assert (change.first, change.last) == ("w4", "w5")  # one place: nothing to allow for
-    pair = hb.compare(sum(reports[1:4], start=reports[0]), reports[4] + reports[5])
+    assert (change.first, change.last) == ("w4", "w5")
+    pair = hb.compare(sum(reports[1:4], start=reports[0]), reports[4] + reports[5], level=1.0 - 0.05 / 5)
     for name in ("difference", "low", "high", "changed"):
         assert getattr(change, name).tolist() == getattr(pair, name).tolist()
     assert change.low[0] <= 0.12 <= change.high[0]
@@ -208,7 +209,7 @@ def test_nothing_is_named_where_nothing_changes() -> None:
     assert named <= 9
 
 
-def test_intervals_at_a_change_allow_for_all_its_places() -> None:
+def test_intervals_at_a_change_allow_for_all_places_where_it_was_looked_for() -> None:
     weeks = periods(COIN, lambda week: share(0.3 if week < 4 else 0.36), 8, 700, 12)
     (change,) = hb.trend(weeks, of="yes").changes
     names = list(weeks)
@@ -217,8 +218,15 @@ def test_intervals_at_a_change_allow_for_all_its_places() -> None:
     assert f"It may have been at another time from {change.first} to {change.last}." in change.sentence
     reports, after = list(weeks.values()), names.index(change.after)
     stretches = (sum(own[1:], start=own[0]) for own in (reports[:after], reports[after:]))
-    pair = hb.compare(*stretches, of="yes", level=1.0 - 0.05 / places)
+    pair = hb.compare(*stretches, of="yes", level=1.0 - 0.05 / max(places, len(weeks) - 1))
     assert (change.low[0], change.high[0]) == (pair.low[0], pair.high[0])
+
+
+def test_the_share_of_misses_that_is_allowed_falls_with_places_and_rises_with_changes() -> None:
+    at_once, in_doubt = FoundChange(Span(2, 3), 0.01, 2), FoundChange(Span(2, 8), 0.01, 4)
+    assert _selected_share(at_once, 1, 2) == 1.0  # two periods: nothing was chosen
+    assert _selected_share(at_once, 2, 12) == pytest.approx(2 / 11)
+    assert _selected_share(in_doubt, 4, 12) == pytest.approx(1 / 6)
 
 
 def test_several_changes_are_found_and_never_more_than_there_are() -> None:

@@ -199,9 +199,9 @@ def _changes(
     for number, change in enumerate(found):
         yield Progress(number, len(found), "comparing before and after")
         before, after = (_stretch(reports, stretches, place) for place in (number, number + 1))
-        # The reports have chosen one of these places: the interval holds at each of them at once (Bonferroni).
-        of_place = 1.0 - (1.0 - level) / change.span.boundaries
-        own, changed = yield from followed.differences(before, after, of_place, rng)
+        own, changed = yield from followed.differences(
+            before, after, 1.0 - (1.0 - level) * _selected_share(change, len(found), len(reports)), rng
+        )
         changes.append(
             Change(
                 names[change.place],
@@ -219,6 +219,16 @@ def _changes(
             )
         )
     return tuple(changes)
+
+
+def _selected_share(change: FoundChange, changes: int, periods: int) -> float:
+    """Return the share of 1 - level that an interval at a change may miss with, because the reports have chosen it.
+
+    They have chosen one place of its span: the interval holds at each of them at once (Bonferroni). And they have
+    chosen these changes among all boundaries between periods: of the intervals that are shown, on average no more than
+    1 - level miss, those at false changes among them (false coverage rate: Benjamini and Yekutieli, 2005).
+    """
+    return min(1.0 / change.span.boundaries, changes / (periods - 1))
 
 
 def _epsilon_in_all(reports: Sequence[Reports]) -> tuple[float, bool]:

@@ -47,7 +47,7 @@ class Change(Portable):
         The value of each row, or the names of the statistics that were asked for.
     difference, low, high : array
         The share (or statistic) after the change minus that before it, and the interval of the true difference, which
-        is longer the more places the change may have.
+        is longer the more places the change may have, and the more places there were to look for it.
     changed : array of bool
         Which rows differ, however many there are.
     is_share : bool
