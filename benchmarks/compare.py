@@ -1,6 +1,7 @@
 """Comparisons of two groups over simulated studies: sizes of the test, power, coverage of differences, and time.
 
-* size: how often equal groups are told to differ at 5% and at 1%, in settings with zeros, few users, unlike mechanisms;
+* size: how often equal groups are told to differ at 5% and at 1%, in settings with zeros, few users, unlike mechanisms,
+  and in surveys with weights;
 * power: how often a difference is found at a large epsilon, beside Fisher's and Pearson's tests of the values;
 * coverage of differences, means and distances at 95%;
 * seconds for two groups of a million users and 100 values, and for 50 groups of 6 categories.
@@ -25,6 +26,7 @@ from hubbub.comparison.equality_test import equality_test
 from hubbub.comparison.populations import Populations
 from hubbub.core.progress import finish
 from hubbub.core.threads import threads_for
+from intervals import weighted
 from measure import row, save_merged, study_parser
 
 LEVEL, LEAST = 0.95, 0.94
@@ -43,11 +45,15 @@ class Setting:
     mechanisms: tuple[hb.Mechanism, hb.Mechanism]
     users: tuple[int, int]
     truths: tuple[np.ndarray, np.ndarray]
+    has_weights: bool = False
 
     def draw(self, rng: np.random.Generator) -> list[hb.Reports]:
         """Return the reports of both groups."""
         reports = []
         for mechanism, users, truth in zip(self.mechanisms, self.users, self.truths, strict=True):
+            if self.has_weights:
+                reports.append(weighted(mechanism, truth, users)(rng))
+                continue
             values = rng.choice(mechanism.domain.labels, size=users, p=truth)
             reports.append(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng)))
         return reports
@@ -114,6 +120,15 @@ def different_groups() -> Iterator[Setting]:
     yield Setting("a line of 20, moved by 2", (noise, noise), (2_000, 3_000), (hump(20, 7, 2), hump(20, 9, 2)))
 
 
+def surveys(second: float) -> Iterator[Setting]:
+    """Yield surveys with a die: 20% yes in one group and that share in the other, with and without weights."""
+    die = hb.ForcedResponse(hb.Categories(["yes", "no"]), p_yes="1/6", p_no="1/6")
+    truths = np.array([0.2, 0.8]), np.array([second, 1.0 - second])
+    name = f"a die, 20% and {second:.0%} yes, 600 + 600 people"
+    yield Setting(name, (die, die), (600, 600), truths)
+    yield Setting(f"{name} with weights", (die, die), (600, 600), truths, has_weights=True)
+
+
 def p_value(reports: list[hb.Reports], seed: int) -> float:
     """Return that of the test of equality."""
     populations = finish(Populations.of(reports))
@@ -122,7 +137,7 @@ def p_value(reports: list[hb.Reports], seed: int) -> float:
 
 def sizes(runs: int, only: str) -> Iterator[dict[str, Any]]:
     """Yield a row for each setting: how often equal groups are told to differ."""
-    for number, setting in enumerate(equal_groups()):
+    for number, setting in enumerate([*equal_groups(), *surveys(0.2)]):
         if not setting.name.startswith(only):
             continue
         p_values = np.array([p_value(setting.draw(np.random.default_rng([run, number])), run) for run in range(runs)])
@@ -171,7 +186,7 @@ def power(runs: int, only: str) -> Iterator[dict[str, Any]]:
 def coverage(runs: int, only: str) -> Iterator[dict[str, Any]]:
     """Yield rows: how often intervals of differences and distances hold the truth."""
     error = 2.0 * math.sqrt(LEAST * (1 - LEAST) / runs)
-    for number, setting in enumerate(different_groups()):
+    for number, setting in enumerate([*different_groups(), *surveys(0.28)]):
         if not setting.name.startswith(only):
             continue
         first, second = setting.truths

@@ -74,7 +74,7 @@ def check_difference(
     if difference is None:
         if power is not None:
             expected = "no power, which is the probability of detecting a difference"
-            remedy = "leave power out, or pass difference="
+            remedy = "leave power out, or pass difference=; for the least difference that users can show, try several"
             raise refused("power has no effect without a difference", "power", power, expected, remedy)
         return None, None
     for name, (value, default) in others.items():
@@ -85,7 +85,8 @@ def check_difference(
     size = as_real(difference)
     if not (math.isfinite(size) and 0.0 < size < 1.0):
         expected = "a difference of shares between 0 and 1, such as 0.05 for 5 percentage points"
-        raise validation.wrong(difference, "difference", "plan", expected, remedy="divide percentage points by 100")
+        remedy = "divide percentage points by 100; in a command, 5% will do"
+        raise validation.wrong(difference, "difference", "plan", expected, remedy=remedy)
     if users:
         if power is not None:
             expected = "no power: users= and difference= decide it"
