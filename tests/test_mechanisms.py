@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product
 from pathlib import Path
@@ -608,3 +609,23 @@ def test_fractions_confirm_a_small_subset_selection() -> None:
     # With epsilon = log 2 every probability is a fraction: W = 2 C(3, 1) + C(3, 2) = 9 for 2 of 4 values.
     matrix = hb.SubsetSelection(hb.Integers(0, 3), math.log(2), size=2).matrix()
     assert {Fraction(entry).limit_denominator(1000) for entry in matrix.ravel()} == {Fraction(2, 9), Fraction(1, 9)}
+
+
+def test_outputs_of_an_own_mechanism_may_be_a_list() -> None:
+    @dataclass(frozen=True)
+    class Declining(hb.Mechanism):
+        domain: hb.Domain
+        epsilon: float = math.log(3)
+
+        @property
+        def outputs(self) -> Any:
+            return [*self.domain.labels.tolist(), "declined"]
+
+        def matrix(self) -> Any:
+            return [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2]]
+
+    declining = Declining(hb.Categories(["yes", "no"]))
+    listed = hb.Matrix(declining.domain, declining.outputs, declining.matrix())
+    by_class, by_matrix = (hb.Reports.from_counts(mechanism, [60, 30, 10]) for mechanism in (declining, listed))
+    assert hb.interval(by_class, "yes").low == hb.interval(by_matrix, "yes").low
+    assert hb.fit_test(by_class).p_value == hb.fit_test(by_matrix).p_value

@@ -74,7 +74,8 @@ def test_the_citation_is_valid() -> None:
     assert citation["license"] == PROJECT["license"]
     assert str(citation["version"]) == PROJECT["version"]
     assert citation["authors"] == PROJECT["authors"]
-    paper = citation["preferred-citation"]
+    assert "preferred-citation" not in citation  # it would be cited instead of the software, not together with it
+    (paper,) = citation["references"]
     assert {"type", "title", "authors"} <= set(paper)
     assert [author["family-names"] for author in paper["authors"]] == ["ElSalamouny", "Palamidessi"]
     assert all(identifier["type"] in ("doi", "url", "swh", "other") for identifier in paper["identifiers"])

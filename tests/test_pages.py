@@ -20,6 +20,7 @@ PAGES = [
     "explanation/accuracy.md",
     "explanation/fakes.md",
     "explanation/intervals.md",
+    "explanation/model.md",
     "explanation/repeated-reports.md",
     "explanation/trust.md",
     "explanation/uniqueness.md",

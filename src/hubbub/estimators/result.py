@@ -140,7 +140,7 @@ class Estimate(Portable):
         """Return what the gap is a measure of: a solver's error only where the maximum was looked for."""
         if self.method != "auto" or self.gap < MAX_GAP_OF_MAXIMUM:
             return "0 at a maximum"
-        return "by which maximum likelihood fits these reports better, noise and all: no error of the answer"
+        return "maximum likelihood fits these reports better, noise and all, often by far less: no error of the answer"
 
     def _users_text(self) -> str:
         effective = self.effective_users

@@ -42,7 +42,7 @@ def can_list(mechanism: Mechanism, max_entries: int = MAX_TABLE_ENTRIES) -> bool
     if isinstance(mechanism, Geometric) or (isinstance(mechanism, PlanarGeometric) and not mechanism.truncated):
         return True
     outputs = mechanism.outputs
-    return outputs is not None and int(outputs.shape[0]) * len(mechanism.domain) <= max_entries
+    return outputs is not None and len(outputs) * len(mechanism.domain) <= max_entries
 
 
 def enumerate_outputs(

@@ -63,7 +63,7 @@ def interval(
     ``method="profile"`` returns the lowest and the highest value of the statistic over all distributions whose
     deviance, twice how far the log-likelihood is below its maximum, is below a cutoff. Both endpoints are certified: no
     distribution in that set is beyond them, whether or not the maximum is unique. Where shares may be 0, the
-    cutoff is simulated, because zeros in the truth make that of chi-square too small (see the page on trust);
+    cutoff is simulated, because zeros in the truth make that of chi-square too small (see the page on intervals);
     otherwise, and for a single value among more than 100 with less than a fifth of the mass, it is that of chi-square
     with one degree of freedom. Where at most 1,000 users with one of two values sent one of two outputs each, all
     numbers of answers are enumerated instead. `note` says which. Where the estimate is outside, `low` or `high` is
@@ -96,7 +96,7 @@ def interval(
         The source of randomness, or a seed. By default the same reports give the same interval.
     fakes : float, default 0.0
         A share of the users who may be fake: the interval holds the honest users' statistic whatever these sent (see
-        the page on trust). Profile only.
+        the page on fakes). Profile only.
 
     Returns
     -------

@@ -112,8 +112,8 @@ class Interval(Portable):
     fakes : float
         The share of users who may have sent anything; 0 if all are taken to be honest.
     standard_error : float
-        The standard error, from the Fisher information of the reports at the estimate (see the page on trust); NaN if
-        there is none. Fakes do not change it.
+        The standard error, from the Fisher information of the reports at the estimate (see the page on intervals); NaN
+        if there is none. Fakes do not change it.
     standard_error_reason : str
         Why there is no standard error; empty if there is one.
 
@@ -229,7 +229,7 @@ class Band(Portable):
         The endpoints of each confidence interval itself.
     standard_error : array
         The standard error of each share, from the Fisher information of the reports at the estimate (see the
-        page on trust); NaN if there is none. Fakes do not change it.
+        page on intervals); NaN if there is none. Fakes do not change it.
     standard_error_reasons : tuple of str
         For each value why there is no standard error; empty if there is one, or if the value was not asked for.
     fakes : float

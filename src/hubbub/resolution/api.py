@@ -56,7 +56,7 @@ def resolve(
     with probability `level`, although the reports suggested the parts.
 
     ``method="family"`` bounds the shares of all ranges, rectangles or sets at once, by an estimate that is linear in
-    the reports, and uses that probabilities are not negative (see the page on trust).
+    the reports, and uses that probabilities are not negative (see the page on resolution).
     ``method="halves"`` chooses the parts by a random half of the users, and bounds them by profile
     intervals from the other half.
 
