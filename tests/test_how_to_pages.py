@@ -152,7 +152,7 @@ def test_commands_about_maps_run(name: str, city: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_nightly_job_runs_twice(folder: Path) -> None:
+def test_the_nightly_job_runs_twice_and_old_rows_may_go(folder: Path) -> None:
     database = sqlite3.connect(folder / "app.db")
     with database:
         database.execute("CREATE TABLE reports (arrived TEXT NOT NULL, output TEXT NOT NULL)")
@@ -161,17 +161,20 @@ def test_the_nightly_job_runs_twice(folder: Path) -> None:
     run(script("nightly"), folder, REPORTS="sqlite:///app.db#reports")
     with database:
         database.execute("INSERT INTO reports VALUES ('2026-11-17 09:00:00', 'water')")
+        database.execute("DELETE FROM reports WHERE arrived < '2026-11-16 09:30:00'")
     database.close()
     run(script("nightly"), folder, REPORTS="sqlite:///app.db#reports")
 
 
 @pytest.mark.slow
 def test_commands_about_postgresql_run(server: Server, folder: Path) -> None:
-    (table,) = blocks("nightly", "sql")
+    table, cleaning = blocks("nightly", "sql")
+    (settings,) = blocks("several-answers", "sql")
     (role,) = blocks("read-postgresql", "sql")
     assert role in table
     server.psql("CREATE DATABASE app")
-    server.psql(f"\\connect app\n{table}{FURTHER_TABLES}")
+    server.psql(f"\\connect app\n{table}{FURTHER_TABLES}{cleaning}")
+    server.psql(f"CREATE DATABASE settings;\n\\connect settings\n{settings}")
     address = server.address("", "app", "reader").removesuffix("#")
     run(script("read-postgresql").replace(ADDRESS, address), folder)
     run(script("nightly").replace("--lag 10min", ""), folder, REPORTS=f"{address}#reports")

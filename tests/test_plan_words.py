@@ -55,6 +55,14 @@ def test_the_error_to_expect() -> None:
     assert "simulated studies (drawn with your generator)." in drawn.sentence
 
 
+def test_a_target_that_most_studies_reach_is_not_called_a_median() -> None:
+    results = [setting("RAPPOR", 1.0, 41_234, 0.05)]
+    plan = planned(results, needs=[needed("RAPPOR", 1.0, 41_234)], target=0.05, confidence=0.95)
+    assert "; the numbers come from 200 simulated studies (seed 0)." in plan.sentence
+    half = planned(results, needs=[needed("RAPPOR", 1.0, 41_234)], target=0.05)
+    assert "; errors are medians of 200 simulated studies (seed 0)." in half.sentence
+
+
 def test_errors_are_compared() -> None:
     both = [setting("k-RR", 1.0, 10_000, 0.13), setting("RAPPOR", 1.0, 10_000, 0.08)]
     assert first(planned(both, users=(10_000,))).endswith(

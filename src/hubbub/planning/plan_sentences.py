@@ -12,6 +12,7 @@ from hubbub.planning.answers import (
     EPSILON,
     ERROR,
     GROUP_USERS,
+    MEDIAN,
     POWER,
     SAME_EPSILON,
     USERS,
@@ -119,7 +120,9 @@ def assumption_sentence(question: Question, settings: Sequence[SettingResult]) -
     if runs:
         number = f"{runs[0]:,}" if runs[0] == runs[-1] else f"{runs[0]:,} to {runs[-1]:,}"
         seed = f"seed {question.seed}" if isinstance(question.seed, int) else "drawn with your generator"
-        text += f"; errors are medians of {number} simulated studies ({seed})"
+        is_median = question.looks_for != USERS or question.confidence == MEDIAN
+        numbers = "errors are medians of" if is_median else "the numbers come from"
+        text += f"; {numbers} {number} simulated studies ({seed})"
     return f"{text}. {DISTANCE_MEANINGS[question.distance]}"
 
 

@@ -99,7 +99,8 @@ class GroupCounters:
                     where=f"{where}, column {', '.join(self._by)}",
                     got=f"more than {MAX_GROUPS:,}",
                     expected="a column with few values: a region, a week, a version",
-                    remedy="group by another column, or by a coarser one",
+                    remedy="group by another column, or by a coarser one; if clients made names up, read only rows "
+                    "whose name you know, by a query or from a mended file, into a new tally",
                 )
             self._counters[group] = self._new_counter(group, _GroupRejects(self._rejects))
         return self._counters[group]
