@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,8 @@ def test_names_are_in_sentences_documents_pictures_and_tables(pair: hb.Compariso
 def test_regions_that_do_not_differ_are_told_so(months: dict[str, hb.Reports], regions: hb.Regions) -> None:
     same = hb.compare(months["2026-01"], months["2026-01"], of=regions, names=("a", "b"))
     assert same.sentence == "These reports do not show in any of 3 regions that a and b differ."
+    elsewhere = replace(same, equality=replace(same.equality, p_value=0.001))
+    assert elsewhere.sentence == "a and b differ, but no single region for certain."
 
 
 def test_several_groups_are_compared_in_each_region(months: dict[str, hb.Reports], regions: hb.Regions) -> None:

@@ -105,12 +105,16 @@ def row_change(what: str, low: float, high: float, *, kind: str, is_share: bool)
     return (named_change if kind in NAMED else share_change)(what, low, high)
 
 
-def none_differs_sentence(names: tuple[str, str], rows: int, kind: str) -> str:
-    """Return that nothing with a name differs for certain.
+def none_differs_sentence(names: tuple[str, str], rows: int, kind: str, *, rejected: bool) -> str:
+    """Return that nothing with a name differs for certain; `rejected`: the groups do, in all values together.
 
-    >>> none_differs_sentence(("May", "June"), 20, "region")
+    >>> none_differs_sentence(("May", "June"), 20, "region", rejected=False)
     'These reports do not show in any of 20 regions that May and June differ.'
+    >>> none_differs_sentence(("May", "June"), 20, "region", rejected=True)
+    'May and June differ, but no single region for certain.'
     """
+    if rejected:
+        return f"{names[0]} and {names[1]} differ, but no single {kind} for certain."
     return f"These reports do not show in any of {plural(rows, kind)} that {names[0]} and {names[1]} differ."
 
 

@@ -178,6 +178,8 @@ class GroupComparison(Portable):
         if order.size > len(told):
             hidden = order.size - len(told)
             told.append(f"{plural(hidden, 'more difference')} {'is' if hidden == 1 else 'are'} certain.")
+        if not told and self.rejected:
+            return f"The {count} are not all equal, but no single {self.kind} differs for certain."
         rows = plural(self.labels.size, self.kind)
         return " ".join(told) or f"These reports do not show in any of {rows} that the {count} differ."
 

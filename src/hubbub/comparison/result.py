@@ -172,7 +172,7 @@ class Comparison(Portable):
         if told:
             return " ".join(told)
         if not self.has_all_values:
-            return none_differs_sentence(self.names, self.labels.size, self.kind)
+            return none_differs_sentence(self.names, self.labels.size, self.kind, rejected=self.rejected)
         return equality_sentence(self.names, self.p_value, rejected=self.rejected)
 
     def _row_sentence(self, place: int) -> str:
