@@ -169,10 +169,10 @@ def test_the_terminal_shows_them_where_there_is_room(tmp_path: Path, monkeypatch
     assert dict(zip(head.split(","), first.split(","), strict=True))["standard_error"] == str(error)
     monkeypatch.setenv("COLUMNS", "90")
     shown = hubbub(*words, cwd=tmp_path).stdout
-    assert f"{error:.4f} │ changed" in shown
+    assert f"{error:.4f} │ differs" in shown
     assert "m (200 users, 180 effective by their weights)" in shown
     monkeypatch.setenv("COLUMNS", "70")
     narrow = hubbub(*words, cwd=tmp_path).stdout
     assert f"{error:.4f}" not in narrow
     assert "standard errors: in a wider terminal" in " ".join(narrow.split())
-    assert "changed" in narrow
+    assert "differs" in narrow

@@ -91,7 +91,7 @@ def _pair_table(comparison: Comparison, width: int) -> Table:
     intervals = [f"{comparison.low[row]:+.4f} to {comparison.high[row]:+.4f}" for row in shown]
     columns.append((f"{whole_percent(comparison.level)} interval", intervals))
     errors = ("std.\nerror", [error_text(float(comparison.standard_error[row])) for row in shown])
-    changed = ("", ["changed" if comparison.changed[row] else "" for row in shown])
+    changed = ("", ["differs" if comparison.changed[row] else "" for row in shown])
     widths = [3 + max(map(cell_len, [*name.split("\n"), *cells])) for name, cells in (*columns, errors, changed)]
     hidden = comparison.labels.size - len(shown)
     captions = [f"and {hidden:,} more; write them all with -o comparison.csv"] if hidden else []

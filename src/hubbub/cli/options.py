@@ -13,7 +13,10 @@ from hubbub.core.defaults import DEFAULT_MEMORY
 if TYPE_CHECKING:
     from hubbub.intake.read_plan import ReadOptions
 
-FILES = "Files (CSV, TSV, JSON lines, Parquet, Arrow, Excel), folders, patterns, or addresses of tables."
+FILES = (
+    "Files (CSV, TSV, JSON lines, Parquet, Arrow, Excel), folders, patterns, or addresses of tables; several are "
+    "counted together."
+)
 READING = (
     "How reports are read"  # the panel of the help, and the page, of the options that every reader of reports takes
 )

@@ -230,7 +230,7 @@ class Comparison(Portable):
         if self.labels.size > 1 and not (self.has_all_values and len(self.domain) == 2):
             count = int(self.changed.sum())
             told = f"{plural(count, self.kind)} of {self.labels.size:,}" if count else "none for certain"
-            facts.append(Fact("changed", f"{told} (p-values adjusted for looking at all of them, by Holm)"))
+            facts.append(Fact("differing", f"{told} (p-values adjusted for looking at all of them, by Holm)"))
         facts.append(Fact("intervals", f"each at {whole_percent(self.level)}; {self.note}"))
         if note := errors_note(self.standard_error, self.standard_error_reasons, self.high - self.low):
             facts.append(Fact("std. error", note))
@@ -370,7 +370,7 @@ class Comparison(Portable):
                 f"{self.difference[place]:+.4f}",
                 f"{self.low[place]:+.4f} to {self.high[place]:+.4f}",
                 error_text(float(self.standard_error[place])),
-                "changed" if self.changed[place] else "",
+                "differs" if self.changed[place] else "",
             ]
             for place in self.largest(MAX_ROWS_IN_NOTEBOOK).tolist()
         ]
