@@ -181,11 +181,21 @@ def _without_doubtful(common: Point, rng: np.random.Generator) -> Floats:
     """Return the common distribution without shares that are small beside their standard errors.
 
     A share of 0 is estimated as a small one half of the time, and a small one as 0. Simulations that take either for
-    the truth find differences too seldom or too often; this threshold balances both.
+    the truth find differences too seldom or too often; this threshold balances both. The doubtful shares go one after
+    the other, the most doubtful first, while the sum of those that go is doubtful as well: the tails of a hump are
+    small share by share, but together they are there.
     """
     if common.theta.size > MAX_SIMULATED_VALUES:
         return common.theta
-    errors = LocalScores(common, 0, rng).standard_errors(common.theta > 0.0)
+    positive = common.theta > 0.0
+    shares, covariance = common.theta[positive], LocalScores(common, 0, rng).covariance(positive)
+    with np.errstate(divide="ignore"):
+        order = np.argsort(shares / np.sqrt(np.maximum(covariance.diagonal(), 0.0)))
+    sums = np.cumsum(shares[order])
+    errors = np.sqrt(np.maximum(covariance[np.ix_(order, order)].cumsum(axis=0).cumsum(axis=1).diagonal(), 0.0))
+    alone = np.sqrt(np.maximum(covariance.diagonal(), 0.0))[order]
+    is_doubtful = (shares[order] < MAX_ERRORS_OF_DOUBTFUL * alone) & (sums < MAX_ERRORS_OF_DOUBTFUL * errors)
+    gone = order[np.logical_and.accumulate(is_doubtful)]
     kept = common.theta.copy()
-    kept[common.theta > 0.0] *= common.theta[common.theta > 0.0] >= MAX_ERRORS_OF_DOUBTFUL * errors
+    kept[np.flatnonzero(positive)[gone]] = 0.0
     return kept / kept.sum() if kept.any() else common.theta

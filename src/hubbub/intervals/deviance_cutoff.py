@@ -89,10 +89,14 @@ class LocalScores:
 
     def standard_errors(self, positive: NDArray[np.bool_]) -> Floats:
         """Return the standard errors of the positive probabilities, if the others are 0."""
+        return np.sqrt(np.maximum(self.covariance(positive).diagonal(), 0.0))
+
+    def covariance(self, positive: NDArray[np.bool_]) -> Floats:
+        """Return the covariance of the estimates of the positive probabilities, if the others are 0."""
         inverse = self._inverse(positive)
         if self.score_covariance is not self.information:
             inverse = inverse @ self.score_covariance[np.ix_(positive, positive)] @ inverse
-        return np.asarray(np.sqrt(np.maximum(np.diag(inverse), 0.0) / self.users))
+        return np.asarray(inverse / self.users)
 
     def _inverse(self, positive: NDArray[np.bool_]) -> Floats:
         """Return the inverse of the information of the positive probabilities, which keep their sum."""
