@@ -84,7 +84,7 @@ def trend(
     >>> yes = {"April": 90, "May": 94, "June": 138}
     >>> periods = {month: hb.Reports.from_counts(coin, [count, 200 - count]) for month, count in yes.items()}
     >>> print(hb.trend(periods, of="yes").sentence)
-    Between May and June yes became more frequent: by 19 to 41 percentage points.
+    Between May and June yes became more frequent: by 18 to 42 percentage points.
     """
     names, reports = check_periods(periods)
     level = validation.level(level, "trend")
