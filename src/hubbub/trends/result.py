@@ -277,7 +277,8 @@ class Trend(Portable):
             Fact(
                 "changes",
                 f"at {percent} no change is named unless there is one; places are the likeliest, and differences "
-                "those of the stretches of time before and after, with intervals that allow for the choice of these places",
+                "those of the stretches of time before and after, with intervals that allow for the choice of these "
+                "places",
             ),
             Fact("bands", f"intervals hold each at {percent}, bands for all periods at once (Bonferroni)"),
             Fact("smoothing", self.smoothing.sentence),
