@@ -12,9 +12,11 @@ import hubbub as hb
 from hubbub.channels import StackedChannel
 from hubbub.comparison.api import holm
 from hubbub.comparison.distance_intervals import transport_potential, variation_potential
-from hubbub.comparison.equality_test import equality_test
+from hubbub.comparison.equality_test import MAX_ERRORS_OF_DOUBTFUL, _without_doubtful, equality_test
 from hubbub.comparison.populations import Populations
 from hubbub.core.progress import finish
+from hubbub.intervals.deviance_cutoff import LocalScores
+from hubbub.intervals.interval_endpoints import LikelihoodRegion
 from hubbub.solvers.boundary_deviance import ConePrograms, held_deviances
 
 Floats = NDArray[np.float64]
@@ -395,3 +397,30 @@ def test_groups_that_share_no_value_may_be_as_far_apart_as_can_be() -> None:
     distance = hb.compare(*groups).total_variation
     assert distance is not None
     assert distance.high == pytest.approx(1.0, abs=1e-9)
+
+
+def test_shares_are_taken_for_empty_only_as_far_as_they_are_doubtful_together() -> None:
+    """On a hump through noise, whose tails are small share by share; those that go are the longest list that may."""
+    line, rng = hb.Integers(0, 19), np.random.default_rng(0)
+    hump = np.exp(-0.5 * ((np.arange(20) - 7) / 2) ** 2)
+    fewer = 0
+    for seed in range(12):
+        mechanisms = (hb.TruncatedGeometric(line, 0.5), hb.RandomizedResponse(line, 2.0))
+        groups = [study(each, hump / hump.sum(), 1_000, seed) for each in mechanisms]
+        common = LikelihoodRegion.of(groups[0] + groups[1]).top
+        positive = common.theta > 0.0
+        shares, covariance = common.theta[positive], LocalScores(common, 0, rng).covariance(positive)
+        errors = np.sqrt(covariance.diagonal())
+        alone = [
+            place for place in np.argsort(shares / errors) if shares[place] < MAX_ERRORS_OF_DOUBTFUL * errors[place]
+        ]
+        may_go = [
+            sum(shares[alone[:count]])
+            < MAX_ERRORS_OF_DOUBTFUL * np.sqrt(covariance[np.ix_(alone[:count], alone[:count])].sum())
+            for count in range(1, len(alone) + 1)
+        ]
+        count = may_go.index(False) if False in may_go else len(alone)
+        gone = np.flatnonzero(positive & (_without_doubtful(common, rng) == 0.0))
+        assert sorted(np.flatnonzero(positive)[alone[:count]]) == gone.tolist()
+        fewer += count < len(alone)
+    assert fewer > 0  # the rule for single shares alone would fail

@@ -189,12 +189,14 @@ def _without_doubtful(common: Point, rng: np.random.Generator) -> Floats:
         return common.theta
     positive = common.theta > 0.0
     shares, covariance = common.theta[positive], LocalScores(common, 0, rng).covariance(positive)
+    errors = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
     with np.errstate(divide="ignore"):
-        order = np.argsort(shares / np.sqrt(np.maximum(covariance.diagonal(), 0.0)))
-    sums = np.cumsum(shares[order])
-    errors = np.sqrt(np.maximum(covariance[np.ix_(order, order)].cumsum(axis=0).cumsum(axis=1).diagonal(), 0.0))
-    alone = np.sqrt(np.maximum(covariance.diagonal(), 0.0))[order]
-    is_doubtful = (shares[order] < MAX_ERRORS_OF_DOUBTFUL * alone) & (sums < MAX_ERRORS_OF_DOUBTFUL * errors)
+        order = np.argsort(shares / errors)
+    sums, shares, errors = np.cumsum(shares[order]), shares[order], errors[order]
+    # The sums of ever larger corners of the covariance are the variances of the sums.
+    corners = covariance[np.ix_(order, order)].cumsum(axis=0).cumsum(axis=1).diagonal()
+    errors_of_sums = np.sqrt(np.maximum(corners, 0.0))
+    is_doubtful = (shares < MAX_ERRORS_OF_DOUBTFUL * errors) & (sums < MAX_ERRORS_OF_DOUBTFUL * errors_of_sums)
     gone = order[np.logical_and.accumulate(is_doubtful)]
     kept = common.theta.copy()
     kept[np.flatnonzero(positive)[gone]] = 0.0
