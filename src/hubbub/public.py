@@ -19,7 +19,7 @@ from hubbub.core.errors import (
     SettingError,
     StudyError,
 )
-from hubbub.domains import Bins, Categories, Domain, Grid, Integers
+from hubbub.domains import Bins, Categories, Domain, Grid, Integers, Product
 from hubbub.estimators import (
     Estimate,
     UnrelatedPrevalence,
@@ -59,6 +59,9 @@ from hubbub.mechanisms import (
     PlanarLaplace,
     RandomizedResponse,
     Rappor,
+    SampleOne,
+    SampleOneWithFakes,
+    Split,
     SubsetSelection,
     TruncatedGeometric,
     UnrelatedQuestion,
@@ -117,6 +120,7 @@ __all__ = [
     "Plan",
     "PlanarGeometric",
     "PlanarLaplace",
+    "Product",
     "Quantile",
     "RandomizedResponse",
     "Rappor",
@@ -126,8 +130,11 @@ __all__ = [
     "Reports",
     "ReportsError",
     "Resolution",
+    "SampleOne",
+    "SampleOneWithFakes",
     "SettingError",
     "Shift",
+    "Split",
     "Study",
     "StudyError",
     "SubsetSelection",

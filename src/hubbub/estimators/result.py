@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from hubbub.core import validation
 from hubbub.core.arrays import Floats, frozen
-from hubbub.core.errors import EstimateError
+from hubbub.core.errors import EstimateError, shorten
 from hubbub.core.serialization import Portable, ReadOnly
-from hubbub.domains import Domain
+from hubbub.core.text import listed
+from hubbub.domains import Domain, Product
+from hubbub.domains.product_labels import given_text, json_labels, label_columns
 from hubbub.estimators.auto import Selection
 from hubbub.rendering import EstimatePlot, Fact, distribution_html, facts_text, geojson, picture_title, upper_text
 
@@ -173,16 +175,131 @@ class Estimate(Portable):
         Returns
         -------
         pandas.DataFrame
-            Columns ``value`` and ``probability``; ``low``, ``high`` and ``standard_error`` as well, once intervals were
-            computed.
+            Columns ``value`` (for combinations, one for each attribute) and ``probability``; ``low``, ``high`` and
+            ``standard_error`` as well, once intervals were computed.
         """
         import pandas as pd
 
-        columns = {"value": self.domain.labels, "probability": self.probabilities}
+        columns = {**label_columns(self.domain), "probability": self.probabilities}
         if self.intervals is not None:
             names = ("low", "high", "standard_error")
             columns |= {name: getattr(self.intervals, name) for name in names}
         return pd.DataFrame(columns)
+
+    def marginal(self, *names: str) -> Estimate:
+        """Return the distribution of one attribute, or of several together, of a `Product`.
+
+        Parameters
+        ----------
+        *names : str
+            Attributes; with several, values are their combinations.
+
+        Returns
+        -------
+        Estimate
+            Over the domain of the attribute, or the product of several. Its log-likelihood and gap are those of the
+            joint distribution.
+
+        Raises
+        ------
+        EstimateError
+            If values are not combinations of attributes.
+        DomainError
+            If a name is no attribute, or there twice.
+
+        Examples
+        --------
+        >>> import hubbub as hb
+        >>> tea, town = hb.Categories(["yes", "no"]), hb.Categories(["a", "b"])
+        >>> both = hb.Split(tea=hb.RandomizedResponse(tea, epsilon=2.0), town=hb.RandomizedResponse(town, epsilon=2.0))
+        >>> counts = {("yes", "a"): 40, ("yes", "b"): 10, ("no", "a"): 20, ("no", "b"): 30}
+        >>> joint = hb.estimate(hb.Reports.from_counts(both, counts), "mle")
+        >>> joint.marginal("town").probabilities.round(3)
+        array([0.631, 0.369])
+        >>> joint.conditional("tea", given={"town": "a"}).probabilities.round(3)
+        array([0.773, 0.227])
+        """
+        margin = attributes_of(self.domain, "marginal").margin(names, "marginal(names)")
+        return self._over(margin.domain, margin.sums(self.probabilities), f"marginal of {listed(list(names))}")
+
+    def conditional(self, *names: str, given: Mapping[str, object]) -> Estimate:
+        """Return the distribution of attributes among those who have given values of others.
+
+        Parameters
+        ----------
+        *names : str
+            Attributes.
+        given : mapping
+            Other attributes, and a value or a list of values of each, such as ``{"sex": "f"}``.
+
+        Returns
+        -------
+        Estimate
+            As in `marginal`.
+
+        Raises
+        ------
+        EstimateError
+            If values are not combinations of attributes, or nobody is estimated to have the given values.
+        DomainError
+            If a name is no attribute, or a value not one of its.
+        """
+        product = attributes_of(self.domain, "conditional")
+        margin = product.margin(names, "conditional(names)")
+        among = product.having(given, "conditional(given=)")
+        shares = np.where(among, self.probabilities, 0.0)
+        if not shares.sum() > 0.0:
+            raise EstimateError(
+                "nobody is estimated to have the given values",
+                where="conditional(given=)",
+                got=shorten(dict(given)),
+                expected="values with a share above 0",
+                remedy="give more values, or fewer attributes",
+            )
+        status = f"{listed(list(names))}, given {given_text(given)}"
+        return self._over(margin.domain, margin.sums(shares) / shares.sum(), status)
+
+    def crosstab(self, rows: str, columns: str) -> pd.DataFrame:
+        """Return the joint shares of two attributes as a table.
+
+        Parameters
+        ----------
+        rows, columns : str
+            Attributes.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each value of one, a column for each of the other; 0 where a combination is impossible.
+
+        Raises
+        ------
+        EstimateError
+            If values are not combinations of attributes.
+        DomainError
+            If a name is no attribute, or both are the same.
+        """
+        import pandas as pd
+
+        product = attributes_of(self.domain, "crosstab")
+        margin = product.margin([rows, columns], "crosstab(rows, columns)")
+        up, along = product.attributes[rows], product.attributes[columns]
+        table = np.zeros(len(up) * len(along))
+        cells = cast("Product", margin.domain).cells
+        table[slice(None) if cells is None else cells] = margin.sums(self.probabilities)
+        index, names = pd.Index(up.labels, name=rows), pd.Index(along.labels, name=columns)
+        return pd.DataFrame(table.reshape(len(up), len(along)), index=index, columns=names)
+
+    def _over(self, domain: Domain, probabilities: Floats, what: str) -> Estimate:
+        """Return what this estimate says about other values."""
+        return replace(
+            self,
+            domain=domain,
+            probabilities=frozen(probabilities),
+            status=f"{what}; {self.status}",
+            history=None,
+            intervals=None,
+        )
 
     def document(self) -> dict[str, Any]:
         """Return what `to_json` writes, as plain Python values.
@@ -205,7 +322,7 @@ class Estimate(Portable):
             "settings": {name: _json_value(value) for name, value in self.settings.items()},
             "estimate": [
                 {"value": value, "probability": probability}
-                for value, probability in zip(self.domain.labels.tolist(), self.probabilities.tolist(), strict=True)
+                for value, probability in zip(json_labels(self.domain), self.probabilities.tolist(), strict=True)
             ],
         }
 
@@ -316,6 +433,19 @@ class Estimate(Portable):
         title = picture_title(study, users=self.users, method=self.method, level=level)
         ends = None if known is None else (known.low, known.high, known.level)
         return EstimatePlot(self.domain, self.probabilities, title, intervals=ends, truth=true, view=view)
+
+
+def attributes_of(domain: Domain, where: str) -> Product:
+    """Return the product whose attributes are asked for, or say that there are none."""
+    if isinstance(domain, Product):
+        return domain
+    raise EstimateError(
+        "the values are not combinations of attributes",
+        where=where,
+        got=domain.describe(),
+        expected="an estimate over a Product, such as hubbub.Product(age=..., sex=...)",
+        remedy="use the estimate itself: it has one attribute",
+    )
 
 
 def finite(number: float) -> float | None:

@@ -9,6 +9,7 @@ from hubbub.mechanisms.longitudinal_rappor import LongitudinalRappor
 from hubbub.mechanisms.matrix import Cloaking, Matrix
 from hubbub.mechanisms.planar import PlanarGeometric, PlanarLaplace
 from hubbub.mechanisms.randomized_response import RandomizedResponse
+from hubbub.mechanisms.several_attributes import SampleOne, SampleOneWithFakes, Split
 from hubbub.mechanisms.subset_selection import SubsetSelection
 from hubbub.mechanisms.survey_designs import CrosswiseModel, ForcedResponse, UnrelatedQuestion, Warner
 from hubbub.mechanisms.unary_encoding import OptimizedUnary, Rappor
@@ -29,6 +30,9 @@ __all__ = [
     "PlanarLaplace",
     "RandomizedResponse",
     "Rappor",
+    "SampleOne",
+    "SampleOneWithFakes",
+    "Split",
     "SubsetSelection",
     "TruncatedGeometric",
     "UnrelatedQuestion",

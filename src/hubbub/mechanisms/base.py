@@ -353,7 +353,7 @@ class Mechanism(Portable, ABC):
 
     def _positions(self, values: object, method: str) -> Positions:
         """Return the positions of one value for each user."""
-        positions = np.atleast_1d(self.domain.index(as_array(values)))
+        positions = np.atleast_1d(self.domain.index(values))
         if positions.ndim != 1:
             where, got = f"{type(self).__name__}.{method}(values)", f"shape {positions.shape}"
             what, expected, remedy = "values must be a flat list", "one value for each user", "flatten the array"

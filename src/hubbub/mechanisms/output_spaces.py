@@ -64,6 +64,16 @@ class OutputSpace(ABC):
         """The number of outputs, where codes are positions in a list; None otherwise."""
         return None
 
+    @property
+    def code_type(self) -> np.dtype[Any]:
+        """The type of the numbers that a code consists of."""
+        return np.dtype(np.int64)
+
+    @property
+    def code_width(self) -> int | None:
+        """How many numbers a code is a row of; None where it is one number."""
+        return None
+
 
 class LabelOutputs(OutputSpace):
     """A finite list of labels; a code is a position in the list."""
@@ -217,6 +227,11 @@ class PairOutputs(OutputSpace):
             expected, remedy = "shape (n, 2): column and row", "stack columns and rows side by side"
             raise OutputError(what, where=where, got=got, expected=expected, remedy=remedy, code="not-a-pair")
         return pairs
+
+    @property
+    def code_width(self) -> int:
+        """Column and row."""
+        return 2
 
     def decode(self, codes: Codes) -> Array:
         """Return the pairs."""

@@ -78,6 +78,16 @@ class BitRowOutputs(OutputSpace):
     def _wrong(self, what: str, got: object, expected: str, remedy: str, code: str = "wrong-bits") -> OutputError:
         return OutputError(what, where=self._mechanism, got=got, expected=expected, remedy=remedy, code=code)
 
+    @property
+    def code_type(self) -> np.dtype[Any]:
+        """Bytes."""
+        return np.dtype(np.uint8)
+
+    @property
+    def code_width(self) -> int:
+        """The number of bytes."""
+        return self.width
+
     def decode(self, codes: Codes) -> Array:
         """Return the packed rows."""
         return codes
@@ -141,6 +151,16 @@ class HashedOutputs(OutputSpace):
             what, remedy = "no such bucket", "check epsilon and buckets of the study: they fix the number of buckets"
             raise OutputError(what, where=where, got=got, expected=expected, remedy=remedy, code="no-such-bucket")
         return np.stack(words, axis=1)
+
+    @property
+    def code_type(self) -> np.dtype[Any]:
+        """Words, because seeds are."""
+        return np.dtype(np.uint64)
+
+    @property
+    def code_width(self) -> int:
+        """Seed and bucket."""
+        return 2
 
     def decode(self, codes: Codes) -> Array:
         """Return a structured array with fields seed and bucket."""
