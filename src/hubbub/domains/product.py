@@ -84,6 +84,11 @@ class Product(Domain):
         if self.impossible_:
             check_size(len(self), "Product(impossible=)")
 
+    @property
+    def product(self) -> Product:
+        """The product itself."""
+        return self
+
     # -- attributes ----------------------------------------------------------------------------------
 
     @cached_property
