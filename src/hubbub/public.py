@@ -68,7 +68,7 @@ from hubbub.mechanisms import (
     Warner,
 )
 from hubbub.metrics import earth_mover_distance, kl_divergence, total_variation
-from hubbub.planning import Plan, plan
+from hubbub.planning import AttributesPlan, Plan, plan, plan_attributes
 from hubbub.poisoning import Shift, worst_case_shift
 from hubbub.polygons import Regions, RegionShares, regions
 from hubbub.reporting import report
@@ -79,6 +79,7 @@ from hubbub.trends import Change, Trend, trend
 from hubbub.trust_check import Check, check
 
 __all__ = [
+    "AttributesPlan",
     "Audit",
     "Band",
     "Bins",
@@ -163,6 +164,7 @@ __all__ = [
     "merge",
     "optimality_gap",
     "plan",
+    "plan_attributes",
     "privatize_file",
     "quantile",
     "rake",

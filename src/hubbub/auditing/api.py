@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 from hubbub.auditing.distinguishing_events import event_families
 from hubbub.auditing.empirical_bounds import bound_from_draws, draw_outputs
-from hubbub.auditing.exact_epsilon import ExactEpsilon, prove_epsilon, prove_one_report_epsilon
+from hubbub.auditing.exact_epsilon import (
+    ExactEpsilon,
+    prove_attribute_epsilons,
+    prove_epsilon,
+    prove_one_report_epsilon,
+)
 from hubbub.auditing.privacy_budget import Spending, budget_from_spending, privacy_budget
 from hubbub.auditing.result import Audit, StudyAudit
 from hubbub.auditing.sampler_fit import compare_with_matrix
@@ -177,6 +182,7 @@ def _audit(
         empirical=empirical,
         fit=None if mechanism is None else compare_with_matrix(mechanism, drawn),
         budget=budget_from_spending([(subject.spent, metric)], reports_per_user, domain),
+        attributes=None if mechanism is None or exact is None else prove_attribute_epsilons(mechanism),
         one_report=None if mechanism is None or exact is None else prove_one_report_epsilon(mechanism),
     )
 

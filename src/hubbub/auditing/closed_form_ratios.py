@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import accumulate, chain, islice, pairwise
 
+import numpy as np
+
 from hubbub.auditing.exact_ratios import OutputRatio, largest_ratio
 from hubbub.client import Noise, bucket_of, even_step
+from hubbub.core.arrays import plain
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.local_hashing import HashedResponseLaw
 from hubbub.sampling import (
@@ -26,6 +29,12 @@ from hubbub.sampling import (
     TwoAnswerLaw,
     TwoStageFlipLaw,
 )
+
+
+def output_text_of(mechanism: Mechanism) -> Callable[[int], str]:
+    """Return a function from an output's code to the text that files hold."""
+    space = mechanism.output_space
+    return lambda code: space.write(plain(space.decode(np.array([code]))[0]))
 
 
 def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -> tuple[OutputRatio, int | None] | None:
@@ -41,7 +50,7 @@ def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -
     if isinstance(law, TwoAnswerLaw):
         return _two_answers_ratio(law, output_text), 2
     if isinstance(law, ResponseLaw | FractionResponseLaw):
-        return OutputRatio.at_least_one(0, 1, output_text(0), *_response_weights(law)), size
+        return OutputRatio.at_least_one(0, 1, output_text(0), *response_weights(law)), size
     if isinstance(law, HashedResponseLaw):
         return _hashed_response_ratio(law), law.response.values << 64
     if isinstance(law, BitFlipLaw):
@@ -74,7 +83,7 @@ def _two_answers_ratio(law: TwoAnswerLaw, output_text: Callable[[int], str]) -> 
     return largest_ratio(ratios)
 
 
-def _response_weights(law: ResponseLaw | FractionResponseLaw) -> tuple[int, int]:
+def response_weights(law: ResponseLaw | FractionResponseLaw) -> tuple[int, int]:
     """Return weights proportional to the probabilities of the true and of any other output.
 
     An output has one of these two, so every ratio is one of them to the other, or 1.
@@ -92,7 +101,7 @@ def _hashed_response_ratio(law: HashedResponseLaw) -> OutputRatio:
     buckets = law.response.values
     seed = next(seed for seed in itertools.count() if bucket_of(seed, 0, buckets) != bucket_of(seed, 1, buckets))
     output = f"seed {seed}, bucket {bucket_of(seed, 0, buckets)}"
-    return OutputRatio.at_least_one(0, 1, output, *_response_weights(law.response))
+    return OutputRatio.at_least_one(0, 1, output, *response_weights(law.response))
 
 
 def flips_ratio(law: BitFlipLaw) -> OutputRatio:
@@ -129,6 +138,19 @@ def _subsets_ratio(law: SubsetLaw) -> OutputRatio:
     if included >= excluded:
         return OutputRatio(0, 1, "any subset with the first value and without the second", included, excluded)
     return OutputRatio(0, 1, "any subset without the first value and with the second", excluded, included)
+
+
+def farthest_ratio(law: LineNoiseLaw, output_text: Callable[[int], str]) -> OutputRatio:
+    """Return the largest ratio of the two ends of a line, where noise is not clamped: log-ratios add up on the way.
+
+    The output is the near end, or beyond it; ratios repeat a block of steps further out.
+    """
+    noise, last = law.noise, law.values - 1
+    ratios = []
+    for beyond in range(len(noise.steps) + 1):
+        ratio = noise.probability(beyond) / noise.probability(beyond + last)
+        ratios.append(OutputRatio(0, last, output_text(law.low - beyond), *ratio.as_integer_ratio()))
+    return largest_ratio(ratios)
 
 
 def _neighbour_ratios(

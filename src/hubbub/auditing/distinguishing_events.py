@@ -14,12 +14,13 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.arrays import Array, Floats, Positions
+from hubbub.core.arrays import Array, Floats, Positions, as_array
 from hubbub.core.errors import shorten
 from hubbub.domains import Domain
 from hubbub.mechanisms import LocalHashing, Mechanism
 from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
+from hubbub.mechanisms.several_attributes import SeveralAttributes
 
 MAX_SINGLE_OUTPUTS = 2_000  # outputs that are events of their own: the most frequent ones
 MAX_THRESHOLDS = 256
@@ -50,6 +51,13 @@ def event_families(
     mechanism: Mechanism | None, domain: Domain, values: Positions, outputs_by_value: Sequence[Array]
 ) -> list[EventFamily]:
     """Return the events that may distinguish values, for outputs that look like these; None stands for a sampler."""
+    if isinstance(mechanism, SeveralAttributes):
+        each = [
+            family
+            for place in range(len(mechanism.parts))
+            for family in _attribute_events(mechanism, place, values, outputs_by_value)
+        ]
+        return [_single_output_events(outputs_by_value), *each]
     if isinstance(mechanism, LocalHashing):
         hashed = partial(_hashed_bit, int(mechanism.buckets or 2))
         return [_bit_pair_events(domain, values, hashed, BUCKET_EVENT)]
@@ -75,6 +83,42 @@ def event_families(
         add_thresholds(lambda cells: cells % grid.columns, "the column of the output")
         add_thresholds(lambda cells: cells // grid.columns, "the row of the output")
     return families
+
+
+def _attribute_events(
+    mechanism: SeveralAttributes, place: int, values: Positions, outputs_by_value: Sequence[Array]
+) -> list[EventFamily]:
+    """Return the events of one attribute's outputs; where an output lacks the attribute, none of them happens."""
+    name, part = list(mechanism.parts.items())[place]
+    own = np.unique(mechanism.domain.coordinates_of(values)[place])
+    entries = [attribute_entries(mechanism, place, outputs)[0] for outputs in outputs_by_value]
+    if own.size < 2 or not all(map(len, entries)):
+        return []
+
+    def counts(inner: EventFamily, outputs: Array) -> Counts:
+        return inner.counts(attribute_entries(mechanism, place, outputs)[0])
+
+    def event(inner: EventFamily, index: int) -> Event:
+        found = inner.event(index)
+
+        def happens(outputs: Array) -> Bools:
+            sent, has = attribute_entries(mechanism, place, outputs)
+            happened = np.zeros(len(outputs), dtype=bool)
+            happened[has] = found.happens(sent)
+            return happened
+
+        return Event(f"of {name}, {found.text}", happens)
+
+    families = event_families(part, part.domain, own, entries)
+    return [EventFamily(partial(counts, family), partial(event, family)) for family in families]
+
+
+def attribute_entries(mechanism: SeveralAttributes, place: int, outputs: Array) -> tuple[Array, Bools]:
+    """Return what outputs say about one attribute, where they do, and which these are."""
+    space = mechanism.output_space
+    codes, has = space.entries(space.encode(outputs), place)
+    part = list(mechanism.parts.values())[place]
+    return as_array(part.output_space.decode(codes)), has
 
 
 def _single_output_events(outputs_by_value: Sequence[Array]) -> EventFamily:

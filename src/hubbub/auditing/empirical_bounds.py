@@ -101,7 +101,7 @@ def draw_outputs(sampler: Sampler, domain: Domain, draws: int) -> Generator[Prog
 def _with_common_type(arrays: list[Array]) -> list[Array]:
     """Return outputs of one type and shape; if those of different calls differ, they are compared as objects."""
     if len({array.shape[1:] for array in arrays}) == 1:
-        if len({array.dtype for array in arrays}) == 1 and arrays[0].dtype.kind != "O":
+        if len({array.dtype for array in arrays}) == 1 and not arrays[0].dtype.hasobject:
             return arrays
         if all(array.dtype.kind in "biuf" for array in arrays):
             return [array.astype(np.result_type(*arrays)) for array in arrays]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
-import numpy as np
-
-from hubbub.auditing.closed_form_ratios import closed_form_ratio, flips_ratio
+from hubbub.auditing.attribute_ratios import enclose_attributes_rate
+from hubbub.auditing.closed_form_ratios import closed_form_ratio, flips_ratio, output_text_of
 from hubbub.auditing.exact_ratios import EnclosedRate, enclose_largest_rate
 from hubbub.auditing.planar_ratios import enclose_planar_rate
 from hubbub.auditing.probability_tables import (
@@ -22,7 +21,9 @@ from hubbub.auditing.probability_tables import (
 from hubbub.core.arrays import plain
 from hubbub.core.errors import MechanismError
 from hubbub.core.progress import Progress, stepwise
+from hubbub.core.text import listed
 from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.sampling import PlanarGeometricLaw, TwoStageFlipLaw
 
 LOOSE_SHARE = 0.95  # of a claim: whoever realises less claims clearly too much
@@ -52,6 +53,27 @@ class ExactEpsilon:
     def share_of(self, claim: float) -> float | None:
         """Return the realised epsilon as a share of the claimed one; None if nothing, or no bound, is claimed."""
         return float(self.high) / claim if 0.0 < claim < math.inf else None
+
+
+@dataclass(frozen=True)
+class AttributeEpsilons:
+    """Bounds of epsilon for combinations that differ in one attribute alone, by the name of the attribute."""
+
+    bounds: Mapping[str, tuple[Decimal, Decimal]]
+
+    def text(self) -> str:
+        """Return a sentence."""
+        parts = [f"{float(high):.4g} ({name})" for name, (_, high) in self.bounds.items()]
+        return f"Between combinations that differ in one attribute alone, epsilon is at most {listed(parts)}."
+
+
+@stepwise
+def prove_attribute_epsilons(mechanism: Mechanism) -> Generator[Progress, None, AttributeEpsilons | None]:
+    """Return the exact epsilons of single attributes; None where values have no attributes, or nothing is proven."""
+    if not isinstance(mechanism, SeveralAttributes):
+        return None
+    rate = yield from enclose_attributes_rate(mechanism)
+    return AttributeEpsilons(rate.of_one)
 
 
 @stepwise
@@ -98,8 +120,10 @@ def _exact_epsilon(mechanism: Mechanism, enclosed: EnclosedRate, outputs: int | 
 
 def _enclose_rate(mechanism: Mechanism) -> Generator[Progress, None, tuple[EnclosedRate, int | None]]:
     """Return bounds of the largest rate, and the number of outputs."""
+    if isinstance(mechanism, SeveralAttributes):
+        return (yield from enclose_attributes_rate(mechanism)).enclosed, None
     law, domain, claim = mechanism.law, mechanism.domain, mechanism.epsilon
-    output_text = _output_text(mechanism)
+    output_text = output_text_of(mechanism)
     closed_form = closed_form_ratio(mechanism, output_text)
     if closed_form is not None:
         ratio, outputs = closed_form
@@ -133,9 +157,3 @@ def _enclose_rate(mechanism: Mechanism) -> Generator[Progress, None, tuple[Enclo
     else:
         ratios = yield from largest_metric_ratios(table, domain)
     return enclose_largest_rate(ratios, claim), table.outputs
-
-
-def _output_text(mechanism: Mechanism) -> Callable[[int], str]:
-    """Return a function from an output's code to the text that files hold."""
-    space = mechanism.output_space
-    return lambda code: space.write(plain(space.decode(np.array([code]))[0]))

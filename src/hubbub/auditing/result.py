@@ -12,7 +12,7 @@ from typing import Any
 
 from hubbub.auditing.distinguishing_events import value_text
 from hubbub.auditing.empirical_bounds import EmpiricalBound
-from hubbub.auditing.exact_epsilon import LOOSE_SHARE, ExactEpsilon
+from hubbub.auditing.exact_epsilon import LOOSE_SHARE, AttributeEpsilons, ExactEpsilon
 from hubbub.auditing.privacy_budget import Budget
 from hubbub.auditing.sampler_fit import DrawsFit
 from hubbub.core.text import listed, percent, plural
@@ -50,6 +50,8 @@ class Audit:
         The total epsilon that a user spends.
     one_report
         The proof for a single report, if the reports of one user share a memory.
+    attributes
+        The epsilons of single attributes, where values are combinations of several; otherwise None.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class Audit:
     fit: DrawsFit | None
     budget: Budget
     one_report: ExactEpsilon | None = None
+    attributes: AttributeEpsilons | None = None
 
     @property
     def holds(self) -> bool | None:
@@ -110,6 +113,8 @@ class Audit:
         if self.one_report is not None:
             lines[0] += " This covers all reports about one value together."
             lines.append(f"A single report has an epsilon of at most {self.one_report.high}.")
+        if self.attributes is not None:
+            lines.append(self.attributes.text())
         if self.exact is not None and self.loose:
             lines.append(
                 f"Loose: the realised {self._epsilon_text} is {float(self.exact.high):.4g}, {self.realised_share:.0%} "
@@ -147,6 +152,7 @@ class Audit:
             "verdict": self.verdict,
             "exact": None if self.exact is None else _exact_document(self.exact),
             "one_report": None if self.one_report is None else _exact_document(self.one_report),
+            "attributes": None if self.attributes is None else _attributes_document(self.attributes),
             "realised_share": None if self.realised_share is None else finite(self.realised_share),
             "loose": self.loose,
             "unproven": self.unproven or None,
@@ -248,6 +254,13 @@ def _exact_document(exact: ExactEpsilon) -> dict[str, Any]:
         "output": exact.output,
         "distance": exact.distance,
         "compared": exact.compared if exact.compared is not None and exact.compared < MAX_JSON_INTEGER else None,
+    }
+
+
+def _attributes_document(attributes: AttributeEpsilons) -> dict[str, Any]:
+    return {
+        name: {"low": str(low), "high": str(high)} if high.is_finite() else None
+        for name, (low, high) in attributes.bounds.items()
     }
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.auditing.distinguishing_events import Counts, sortable_keys, value_text
+from hubbub.auditing.distinguishing_events import Counts, attribute_entries, sortable_keys, value_text
 from hubbub.auditing.empirical_bounds import DrawnOutputs
 from hubbub.core.arrays import Array, Codes, Floats, Positions
-from hubbub.mechanisms import LocalHashing, Mechanism
+from hubbub.mechanisms import LocalHashing, Mechanism, SampleOne, Split
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
@@ -41,16 +41,39 @@ class DrawsFit:
 def compare_with_matrix(mechanism: Mechanism, drawn: DrawnOutputs) -> DrawsFit | None:
     """Compare the draws of each value with its row; None if the probabilities of outputs are not known."""
     outputs_by_value = [np.concatenate(halves) for halves in zip(drawn.choosing, drawn.counting, strict=True)]
-    if mechanism.outputs is not None:
-        tests = list(_listed_output_tests(mechanism, drawn.positions, outputs_by_value))
-    elif isinstance(mechanism, LocalHashing):
-        tests = list(_hashing_tests(mechanism, drawn.positions, outputs_by_value))
-    elif isinstance(mechanism, SetValuedOracle) and isinstance(mechanism.output_space, BitRowOutputs):
-        tests = list(_bit_tests(mechanism, drawn.positions, outputs_by_value))
-    else:
+    tests = list(_tests(mechanism, drawn.positions, outputs_by_value))
+    if not tests:
         return None
     smallest, worst = min(tests)
     return DrawsFit(min(1.0, smallest * len(tests)), FIT_LEVEL, len(tests), worst)
+
+
+def _tests(mechanism: Mechanism, positions: Positions, outputs_by_value: list[Array]) -> FitTests:
+    """Yield the tests for this kind of outputs; none if their probabilities are not known."""
+    if mechanism.outputs is not None:
+        yield from _listed_output_tests(mechanism, positions, outputs_by_value)
+    elif isinstance(mechanism, LocalHashing):
+        yield from _hashing_tests(mechanism, positions, outputs_by_value)
+    elif isinstance(mechanism, SetValuedOracle) and isinstance(mechanism.output_space, BitRowOutputs):
+        yield from _bit_tests(mechanism, positions, outputs_by_value)
+    elif isinstance(mechanism, Split | SampleOne):
+        yield from _attribute_tests(mechanism, positions, outputs_by_value)
+
+
+def _attribute_tests(mechanism: Split | SampleOne, positions: Positions, outputs_by_value: list[Array]) -> FitTests:
+    """Test each attribute's outputs by themselves, and how often each is reported."""
+    present = []
+    for place, (name, part) in enumerate(mechanism.parts.items()):
+        own = mechanism.domain.coordinates_of(positions)[place]
+        entries = [attribute_entries(mechanism, place, outputs) for outputs in outputs_by_value]
+        present.append([np.count_nonzero(has) for _, has in entries])
+        sent = [(at, output) for at, (output, _) in zip(own, entries, strict=True) if len(output)]
+        for p_value, what in _tests(part, np.array([at for at, _ in sent]), [output for _, output in sent]):
+            yield p_value, f"{name}: {what}"
+    if isinstance(mechanism, SampleOne):
+        chances = np.array(list(mechanism.probabilities.values()))
+        for counts in np.array(present).T:
+            yield chi_square_p_value(counts, chances), "how often each attribute is reported"
 
 
 def _listed_output_tests(mechanism: Mechanism, positions: Positions, outputs_by_value: list[Array]) -> FitTests:

@@ -129,6 +129,9 @@ def command(
     refuse_overwriting(output, [study, *(truth or [])], "-o")
     check_output_path(output)
     read = read_study(study)
+    if read.domain.product is not None and target is None and difference is None:
+        _plan_attributes(read, counts, epsilons, truth or ["uniform"], runs, seed, output, as_json)
+        return
     steps = plan.steps(
         named_mechanisms(read, mechanism or [], kind or [], mix or [], has_epsilon=epsilons is not None),
         domain=read.domain,
@@ -149,6 +152,50 @@ def command(
         power=None if power is None else share_or_text(power),  # type: ignore[arg-type]
     )
     _write(follow(steps, "planning"), read, output, as_json)
+
+
+def _plan_attributes(
+    study: Study,
+    users: list[int] | None,
+    epsilons: list[float] | None,
+    truth: list[str],
+    runs: int | None,
+    seed: int | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare the study's ways to report several attributes; with --epsilon, the usual ways at that budget."""
+    from hubbub.exporting.result_files import write_json
+    from hubbub.planning import plan_attributes
+    from hubbub.planning.attribute_plan import DEFAULT_RUNS
+
+    for name, given in (("--users", users), ("--epsilon", epsilons)):
+        if given is not None and len(given) != 1:
+            raise typer.BadParameter("several attributes are planned for one number", param_hint=name)
+    if output is not None and output.suffix.lower() != ".json":
+        raise typer.BadParameter(f"{output} must end in .json for several attributes", param_hint="-o")
+    if len(truth) != 1:
+        raise typer.BadParameter("several attributes are planned for one truth", param_hint="--truth")
+    steps = plan_attributes.steps(
+        study if epsilons is None else study.domain,
+        users=users[0] if users else 0,
+        epsilon=None if epsilons is None else epsilons[0],
+        truth=read_truths(truth, study),
+        runs=DEFAULT_RUNS if runs is None else runs,
+        rng=seed,
+    )
+    result = follow(steps, "planning")
+    document = result.document()
+    document = {"version": document.pop("version"), "fingerprint": study.fingerprint, **document}
+    if output is not None:
+        write_json(document, output)
+        print_written(output)
+    if as_json:
+        print_json(document)
+        return
+    console = out()
+    for line in str(result).split("\n"):
+        console.print(printable(line, MAX_LINE_LETTERS))
 
 
 def _write(result: Plan, study: Study, output: Path | None, as_json: bool) -> None:

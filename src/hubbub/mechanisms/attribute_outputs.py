@@ -103,7 +103,8 @@ class AttributeOutputs(OutputSpace):
             else:
                 kinds.append((name, np.dtype(object), ()))
                 spread = np.full(len(codes), None, dtype=object)
-                spread[has] = [plain(entry) for entry in decoded] if decoded.ndim == 1 else list(decoded)
+                for row, entry in zip(np.flatnonzero(has), decoded, strict=True):
+                    spread[row] = plain(entry)
                 decoded = spread
             columns.append(decoded)
         outputs = np.empty(len(codes), dtype=kinds)

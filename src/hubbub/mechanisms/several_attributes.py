@@ -23,8 +23,9 @@ from hubbub.domains import Domain, Product
 from hubbub.mechanisms.attribute_outputs import AttributeOutputs
 from hubbub.mechanisms.base import Mechanism, matrix_too_wide
 from hubbub.sampling import Law, RandomSource
-from hubbub.sampling.weight_tables import table_of_floats
+from hubbub.sampling.weight_tables import TableLaw, table_of_floats
 
+ROUNDING = 1e-14  # relative: more than the sums of an epsilon lose
 MAX_LISTED_OUTPUTS = 1_000_000  # combinations of outputs that are written down
 
 
@@ -558,7 +559,7 @@ class SampleOneWithFakes(OneAtRandom):
 
     @cached_property
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the parts
-        """The largest log-ratio over all pairs of combinations."""
+        """The largest log-ratio over all pairs of combinations: never more than the largest of the parts."""
         chances = [float(own) for own in self.probabilities_]
         ratio = 1.0
         for _ in range(200):  # Dinkelbach: the best outputs for a ratio give a larger one, until they do not
@@ -571,7 +572,8 @@ class SampleOneWithFakes(OneAtRandom):
             if above / below <= ratio * (1.0 + 1e-15):
                 break
             ratio = above / below
-        return math.log(ratio)
+        largest = max(plain_epsilon(part) for _, part in self.parts_)
+        return min(largest, math.log(ratio) * (1.0 + ROUNDING))
 
     @cached_property
     def epsilon_of_one(self) -> float:
@@ -597,7 +599,12 @@ class SampleOneWithFakes(OneAtRandom):
         return self.output_space.joined(drawn, np.ones((places[0].size, len(places)), dtype=bool))
 
     @cached_property
-    def _fake_laws(self) -> list[Law]:
+    def fake_weights(self) -> list[Sequence[int]]:
+        """Whole numbers that the exact probabilities of the fake values of each attribute are proportional to."""
+        return [law.row(0) for law in self._fake_laws]
+
+    @cached_property
+    def _fake_laws(self) -> list[TableLaw]:
         """The exact law of the fake values of each attribute: that of the floats."""
         return [table_of_floats(np.array([prior])) for prior in self.fakes_]
 
