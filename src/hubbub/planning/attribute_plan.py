@@ -354,9 +354,9 @@ def _planned(
                 possible = (_margin(np.ones(len(product)), product, chosen) > 0).astype(np.float64)
                 found = expected_error(told, joint, possible, users, runs, generator.spawn(1)[0])
             attributes = tuple(names[place] for place in chosen)
-            ends = (None, None) if found is None else (found.median, found.ninth)
+            median, ninth = (None, None) if found is None else (found.median, found.ninth)
             alone = len(chosen) == 1 or isinstance(mechanism, Split)
-            errors.append(AttributesError(way, mechanism.epsilon, attributes, *ends, told=alone))
+            errors.append(AttributesError(way, mechanism.epsilon, attributes, median, ninth, alone))
     return AttributesPlan(tuple(errors), users, truth[0], runs, seed)
 
 
