@@ -471,6 +471,14 @@ class Product(Domain):
         for name, values in rule.items():
             self._check_attribute(name, where)
             chosen = list(values) if isinstance(values, list | tuple | np.ndarray) else [values]
+            if not chosen or any(isinstance(value, list | tuple | Mapping) for value in chosen):
+                raise DomainError(
+                    "an attribute has no value" if not chosen else "a list holds lists",
+                    where=f"{where}, attribute {name}",
+                    got=shorten(values),
+                    expected="a value, or a list of values",
+                    remedy="leave the attribute out for any value of it",
+                )
             try:
                 self.attributes[name].index(chosen)
             except DomainError as error:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from hubbub import mechanisms
 from hubbub.client import (
+    METRIC_MECHANISMS,
     SHORT_NAMES,
     WAYS_TO_REPORT,
     ClientError,
@@ -102,7 +103,7 @@ def _build_product(fields: Mapping[str, Any], where: str) -> Product:
 def build_mechanism(fields: Mapping[str, Any], where: str, domain: Domain) -> Mechanism:
     """Return the mechanism over `domain` that a table describes."""
     entries = _in_study(spelt_out, fields, where)
-    if entries.get("kind") in WAYS_TO_REPORT:
+    if isinstance(kind := entries.get("kind"), str) and kind in WAYS:
         return _build_several(entries, where, domain)
     built: Mechanism = _build(entries, MECHANISMS, where, domain)
     return built
@@ -184,7 +185,7 @@ def _with_budget(entries: Mapping[str, Any], budget: float | None, domain: Domai
     if budget is None:
         return entries
     kept = {name: value for name, value in entries.items() if name != "share"}
-    metric = entries.get("kind") in PART_MECHANISMS and PART_MECHANISMS[entries["kind"]].metric
+    metric = entries.get("kind") in METRIC_MECHANISMS
     return {**kept, "epsilon": metric_epsilon(budget, domain.diameter) if metric else budget}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,7 +16,7 @@ from hubbub.channels import Channel, DenseChannel, prefers_matrix
 from hubbub.channels.kronecker import MISSING, KroneckerChannel
 from hubbub.channels.mixture import MixtureChannel
 from hubbub.client import as_probability, fractions_of_one, metric_epsilon
-from hubbub.core.arrays import Array, Codes, Floats, Positions
+from hubbub.core.arrays import Array, Codes, Floats, Positions, as_real
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.core.serialization import ReadOnly
 from hubbub.core.text import listed
@@ -669,16 +669,14 @@ class SampleOneWithFakes(OneAtRandom):
             if name not in given:
                 kept.append(None)
                 continue
-            try:
-                prior = np.asarray(given[name], dtype=np.float64)
-            except (TypeError, ValueError):
-                prior = np.zeros(0)
-            if prior.shape != (len(domain),) or not (prior >= 0).all() or not abs(prior.sum() - 1.0) <= 1e-9:
+            entries = given[name]
+            prior = np.array([as_real(share) for share in entries] if isinstance(entries, Iterable) else [])
+            if prior.size != len(domain) or not (prior >= 0).all() or not abs(math.fsum(prior) - 1.0) <= 1e-9:
                 counted = f"{prior.size} numbers with a sum of {prior.sum():.6g}"
                 raise MechanismError(
                     "the distribution of fake values does not fit",
                     where=f"{where}, {name}",
-                    got=counted if prior.ndim == 1 and prior.size else shorten(given[name]),
+                    got=counted if np.isfinite(prior).all() and prior.size else shorten(entries),
                     expected=f"{len(domain)} probabilities that add up to 1",
                     remedy="give one probability for each value, in the domain's order",
                 )
