@@ -308,7 +308,21 @@ class Product(Domain):
             One position for each value.
         """
         columns = self.columns(values)
-        places = [np.atleast_1d(domain.find(as_array(columns[name]))) for name, domain in self.attributes_]
+        return self.at_coordinates([np.atleast_1d(own.find(as_array(columns[name]))) for name, own in self.attributes_])
+
+    def at_coordinates(self, places: Sequence[Positions]) -> Positions:
+        """Return the positions of values from those on each attribute, -1 for combinations that are impossible.
+
+        Parameters
+        ----------
+        places
+            One array for each attribute, as `coordinates_of` returns them; -1 for what is not in the domain.
+
+        Returns
+        -------
+        numpy.ndarray
+            One position for each value.
+        """
         inside = np.all([own >= 0 for own in places], axis=0)
         cells = np.ravel_multi_index([np.where(inside, own, 0) for own in places], self.sides)
         cells = np.where(inside, cells, -1)
