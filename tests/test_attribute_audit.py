@@ -13,6 +13,7 @@ import hubbub as hb
 from hubbub.auditing.exact_epsilon import prove_attribute_epsilons, prove_epsilon
 from hubbub.core.arrays import Codes, Positions
 from hubbub.sampling import RandomSource
+from hubbub.sampling.fraction_table import FractionTable
 
 AGE, SEX, TOWN = hb.Integers(1, 4), hb.Categories(["f", "m"]), hb.Categories(["a", "b", "c"])
 PARTS: dict[str, hb.Mechanism] = {
@@ -80,8 +81,10 @@ def test_impossible_combinations_leave_a_bound() -> None:
 class WrongChoice(hb.SampleOne):
     """A planted fault: the first attribute is reported more often than is told."""
 
-    def _choose(self, count: int, source: RandomSource) -> Positions:
-        return np.minimum(super()._choose(count, source), source.integers(2, count))
+    @property
+    def _choice(self) -> FractionTable:
+        first, *others = self.probabilities_
+        return FractionTable([first + others[0] / 2, others[0] / 2, *others[1:]])
 
 
 class WrongFakes(hb.SampleOneWithFakes):

@@ -199,11 +199,11 @@ def _faked(mechanism: SampleOneWithFakes, place: int, part: Mechanism) -> FakedA
         if not any(column):
             continue
         most, least = max(column), min(column)
+        if faked == 0:  # some values can have this output, and no fake does: nothing hides them
+            raise _unproven(part, f"an output that no fake has: {table.output_text(output)}", "fakes like true values")
         kept.append(output)
         high_at.append(column.index(most))
         low_at.append(column.index(least))
-        if faked == 0:  # an output that only a true value can have
-            raise _unproven(part, "an output that no fake can have", "fakes that can have every output")
         high.append(chance * Fraction(most * sum(fakes), faked))
         low.append(chance * Fraction(least * sum(fakes), faked))
     return FakedAttribute(chance, high, low, high_at, low_at, lambda at: table.output_text(kept[at]))

@@ -64,7 +64,7 @@ def told_by(mechanism: SeveralAttributes, places: Sequence[int]) -> Told | None:
     if isinstance(mechanism, SampleOne):
         return Told((law,), chance)
     assert isinstance(mechanism, SampleOneWithFakes)  # noqa: S101 (there are three ways)
-    prior = np.array(mechanism.fakes_[places[0]])
+    prior = list(mechanism.fakes.values())[places[0]]
     matrix = parts[0].checked_matrix()
     mixed = np.asarray(chance * matrix + (1.0 - chance) * (prior @ matrix))
     alike = np.ptp(prior) < SAME and law.support is not None and law.matrix is not None

@@ -17,9 +17,9 @@ from hubbub.core.arrays import Floats, as_real
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.serialization import Portable
-from hubbub.core.text import listed
+from hubbub.core.text import kebab, listed
 from hubbub.domains import Domain, Product
-from hubbub.intake.study import Study, kebab
+from hubbub.intake.study import Study
 from hubbub.mechanisms import (
     Mechanism,
     OptimizedUnary,
