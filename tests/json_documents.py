@@ -46,6 +46,30 @@ rows = 2
 kind = "planar-geometric"
 epsilon = 1.0
 """
+PAIR = """version = 1
+[domain]
+kind = "product"
+[domain.attributes.sex]
+kind = "categories"
+labels = ["f", "m"]
+[domain.attributes.town]
+kind = "categories"
+labels = ["a", "b"]
+[mechanisms.both]
+kind = "split"
+epsilon = 2.0
+[mechanisms.both.parts.sex]
+kind = "randomized-response"
+[mechanisms.both.parts.town]
+kind = "randomized-response"
+[mechanisms.one]
+kind = "sample-one"
+epsilon = 2.0
+[mechanisms.one.parts.sex]
+kind = "randomized-response"
+[mechanisms.one.parts.town]
+kind = "randomized-response"
+"""
 SQUARE = [[[13.33, 52.48], [13.39, 52.48], [13.39, 52.54], [13.33, 52.54], [13.33, 52.48]]]
 FAR = [[[14.33, 52.48], [14.39, 52.48], [14.39, 52.54], [14.33, 52.54], [14.33, 52.48]]]
 
@@ -53,7 +77,7 @@ FAR = [[[14.33, 52.48], [14.39, 52.48], [14.39, 52.54], [14.33, 52.54], [14.33, 
 def write_inputs(folder: Path) -> None:
     """Write the studies, reports and regions that `RUNS` name."""
     draw = random.Random(1)  # noqa: S311
-    for name, text in {"drinks": DRINKS, "two": TWO, "city": CITY}.items():
+    for name, text in {"drinks": DRINKS, "two": TWO, "city": CITY, "pair": PAIR}.items():
         (folder / f"{name}.toml").write_text(text)
     rows = ["user,output,region,time"]
     weighted = ["user,output,weight"]
@@ -127,13 +151,21 @@ RUNS: dict[str, list[str]] = {
         "plan drinks.toml --difference 10% --users 100 --json",
         "plan numbers.toml --users 1000 --method inv-p --distance emd --truth uniform --truth zipf --json",
     ],
+    "plan of several attributes": [
+        "plan pair.toml --users 1000 --json",
+        "plan pair.toml --users 1000 --epsilon 1 --truth zipf --seed 3 --json",
+    ],
     "errors": [
         "estimate drinks.toml wrong.csv --json",
         "estimate drinks.toml gone.csv --json",
         "plan drinks.toml --users ten --json",
         "audit drinks.toml --draws 3 --json",
     ],
-    "audit": ["audit two.toml --draws 2000 --json", "audit daily.toml --draws 2000 --json"],
+    "audit": [
+        "audit two.toml --draws 2000 --json",
+        "audit daily.toml --draws 2000 --json",
+        "audit pair.toml --draws 2000 --json",
+    ],
 }
 
 

@@ -34,6 +34,7 @@ PAGES = [
     "how-to/find-resolution.md",
     "how-to/mix-mechanisms.md",
     "how-to/plan.md",
+    "how-to/plan-several-attributes.md",
     "how-to/privatize-on-a-device.md",
     "how-to/privatize.md",
     "how-to/quote-a-number.md",

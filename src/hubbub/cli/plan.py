@@ -194,7 +194,9 @@ def _plan_attributes(
         print_json(document)
         return
     console = out()
-    for line in str(result).split("\n"):
+    for part in result.table.fitting(console.width):
+        console.print(_rich_table(part, console.width))
+    for line in ("", *result.sentences()):
         console.print(printable(line, MAX_LINE_LETTERS))
 
 

@@ -31,6 +31,7 @@ from hubbub.mechanisms import (
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
 from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.planning.attribute_errors import MarginError, expected_error, told_by, variance_of_oracle
+from hubbub.planning.plan_tables import TextTable
 from hubbub.planning.truths import truths_from
 from hubbub.rendering import Fact, facts_html, table_html
 from hubbub.sampling import Randomness
@@ -82,7 +83,7 @@ class AttributesPlan(Portable):
     >>> people = hb.Product(sex=hb.Categories(["f", "m"]), town=hb.Categories(["a", "b", "c"]))
     >>> plan = hb.plan_attributes(people, epsilon=1.0, users=10_000)
     >>> print(plan.sentences()[0])
-    For single attributes, sample-one errs least: a total variation of about 0.022, on average.
+    For single attributes, sample-one errs least: a total variation of about 0.015, on average.
     """
 
     errors: tuple[AttributesError, ...]
@@ -152,6 +153,9 @@ class AttributesPlan(Portable):
                 for way in self.ways
                 if way != best and (self.mean_error(way, size) or np.inf) < NEARLY * (mean or 0)
             ]
+            if len(self.ways) == 1:
+                lines.append(f"For {what}, expect a total variation of about {mean:.2g}, on average.")
+                continue
             as_good = f" ({listed(near)} is as good)" if near else ""
             lines.append(f"For {what}, {best} errs least{as_good}: a total variation of about {mean:.2g}, on average.")
         silent = list(dict.fromkeys(error.way for error in self.errors if not error.told))
@@ -179,8 +183,8 @@ class AttributesPlan(Portable):
         return "\n".join(self.sentences())
 
     @property
-    def table(self) -> tuple[list[str], list[list[str]]]:
-        """The header and the rows of the table that people read: attributes and pairs by ways."""
+    def table(self) -> TextTable:
+        """The table that people read: attributes and pairs by ways."""
         kinds = list(dict.fromkeys(error.attributes for error in self.errors))
         by_key = {(error.way, error.attributes): error for error in self.errors}
         header = ["attributes", *(f"{way} (epsilon {epsilon:.4g})" for way, epsilon in self.ways.items())]
@@ -188,20 +192,16 @@ class AttributesPlan(Portable):
         for attributes in kinds:
             texts = [_cell_text(by_key[way, attributes]) for way in self.ways]
             rows.append([" and ".join(attributes), *texts])
-        return header, rows
+        return TextTable("Total variation to expect", header, rows)
 
     def __str__(self) -> str:
-        header, rows = self.table
-        widths = [max(len(row[at]) for row in [header, *rows]) for at in range(len(header))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in [header, *rows]
-        ]
+        shown = self.table
+        rows, widths = [shown.header, *shown.rows], shown.widths()
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([*lines, "", self.explain()])
 
     def _repr_html_(self) -> str:
-        header, rows = self.table
-        return table_html(header, rows) + facts_html([Fact("answer", self.explain())])
+        return table_html(self.table.header, self.table.rows) + facts_html([Fact("answer", self.explain())])
 
     def to_frame(self) -> pd.DataFrame:
         """Return the errors as a pandas table.
@@ -319,7 +319,15 @@ def plan_attributes(
     >>> plan = hb.plan_attributes(people, epsilon=1.0, users=10_000)
     >>> print(plan.to_frame()[["way", "attributes", "median"]].round(3))
                          way   attributes  median
-    0                  split        [sex]   0.013
+    0                  split        [sex]   0.015
+    1                  split       [town]   0.031
+    2                  split  [sex, town]   0.124
+    3             sample-one        [sex]   0.010
+    4             sample-one       [town]   0.020
+    5             sample-one  [sex, town]     NaN
+    6  sample-one-with-fakes        [sex]   0.015
+    7  sample-one-with-fakes       [town]   0.028
+    8  sample-one-with-fakes  [sex, town]     NaN
     """
     count = as_whole(users)
     count = validation.whole(users if count is None else count, "users", WHERE, at_least=1, default="10_000")
