@@ -92,6 +92,11 @@ class Product(Domain):
         return ReadOnly(dict(self.attributes_))
 
     @property
+    def product(self) -> Product:
+        """The product itself."""
+        return self
+
+    @property
     def sides(self) -> tuple[int, ...]:
         """The number of values of each attribute."""
         return tuple(len(domain) for _, domain in self.attributes_)

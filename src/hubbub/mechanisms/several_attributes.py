@@ -20,7 +20,7 @@ from hubbub.core.arrays import Array, Codes, Floats, Positions, as_real
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.core.serialization import ReadOnly
 from hubbub.core.text import listed
-from hubbub.domains import Product
+from hubbub.domains import Domain, Product
 from hubbub.mechanisms.attribute_outputs import AttributeOutputs
 from hubbub.mechanisms.base import Mechanism, matrix_too_wide
 from hubbub.mechanisms.fake_value_odds import FakeValueOdds, fake_value_odds
@@ -54,12 +54,13 @@ class SeveralAttributes(Mechanism):
                     expected="a mechanism over one attribute, whose outputs do not depend on earlier ones",
                     remedy="pass one, such as hubbub.RandomizedResponse(hubbub.Categories(['f', 'm']), epsilon=1.0)",
                 )
-        product = Product({attribute: part.domain for attribute, part in named.items()}) if domain is None else domain
-        if not isinstance(product, Product):
+        built = Product({attribute: part.domain for attribute, part in named.items()}) if domain is None else domain
+        product = built.product if isinstance(built, Domain) else None
+        if product is None:
             raise MechanismError(
                 "the domain is not a product",
                 where=f"{name}(domain)",
-                got=shorten(product),
+                got=shorten(built),
                 expected="a Product, or nothing: it follows from the mechanisms of the attributes",
                 remedy="leave it out",
             )
@@ -90,10 +91,9 @@ class SeveralAttributes(Mechanism):
                 )
 
     @classmethod
-    def _built(cls, domain: object, budgets: Mapping[str, float], mechanisms: object) -> dict[str, Mechanism]:
+    def _built(cls, domain: Product, budgets: Mapping[str, float], mechanisms: object) -> dict[str, Mechanism]:
         """Return a mechanism for each attribute, of its plain epsilon."""
         where = f"{cls.__name__}.with_budget(mechanisms)"
-        assert isinstance(domain, Product)  # noqa: S101  # whose attributes have budgets
         builders: Mapping[str, Any] = (
             mechanisms if isinstance(mechanisms, Mapping) else dict.fromkeys(domain.attributes, mechanisms)
         )
@@ -125,7 +125,8 @@ class SeveralAttributes(Mechanism):
 
     @classmethod
     def _check_budget(cls, domain: object, epsilon: object) -> tuple[Product, float]:
-        if not isinstance(domain, Product):
+        product = domain.product if isinstance(domain, Domain) else None
+        if product is None:
             raise MechanismError(
                 "the domain is not a product",
                 where=f"{cls.__name__}.with_budget(domain)",
@@ -133,7 +134,7 @@ class SeveralAttributes(Mechanism):
                 expected="a Product: the attributes and their domains",
                 remedy="build it first, for example hubbub.Product(age=hubbub.Integers(18, 99), sex=...)",
             )
-        return domain, check_epsilon(epsilon, f"{cls.__name__}.with_budget")
+        return product, check_epsilon(epsilon, f"{cls.__name__}.with_budget")
 
     @staticmethod
     def _check_names(domain: Product, given: object, where: str, what: str) -> None:
