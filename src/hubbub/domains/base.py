@@ -258,7 +258,7 @@ class Domain(Portable, ABC):
 
     @property
     def product(self) -> Product | None:
-        """The product whose combinations the values are; None elsewhere."""
+        """The product whose combinations of attributes the values are; None elsewhere."""
         return None
 
     @property

@@ -84,17 +84,17 @@ class Product(Domain):
         mask = self._impossible_mask(impossible)
         object.__setattr__(self, "impossible_", () if mask is None else self._rules_of_mask(mask))
 
-    @property
-    def product(self) -> Product:
-        """The product itself."""
-        return self
-
     # -- attributes ----------------------------------------------------------------------------------
 
     @cached_property
     def attributes(self) -> Mapping[str, Domain]:
         """The domain of each attribute, by its name."""
         return ReadOnly(dict(self.attributes_))
+
+    @property
+    def product(self) -> Product:
+        """The product itself."""
+        return self
 
     @property
     def sides(self) -> tuple[int, ...]:

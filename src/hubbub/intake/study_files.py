@@ -112,10 +112,14 @@ def line_of(text: str, where: str, got: str) -> int | None:
     for name in names:
         if (table, name) in entries:
             return entries[table, name]
-    if table in headings:
-        return headings[table]
-    outer, _, inner = table.rpartition(".")
-    return entries.get((outer, inner)) or entries.get(("", table))
+    around = table
+    while around:  # a table without a heading is an entry of one that has, or was forgotten there
+        outer, _, inner = around.rpartition(".")
+        line = headings.get(around) or entries.get((outer, inner))
+        if line is not None:
+            return line
+        around = outer
+    return entries.get(("", table))
 
 
 def _index(text: str) -> tuple[dict[str, int], dict[tuple[str, str], int]]:

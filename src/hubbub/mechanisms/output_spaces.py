@@ -229,7 +229,8 @@ class CombinationOutputs(ValueOutputs):
 
 def value_outputs(domain: Domain, mechanism: str) -> ValueOutputs:
     """Return the outputs of a mechanism that answers in the domain."""
-    return CombinationOutputs(domain, mechanism) if isinstance(domain, Product) else ValueOutputs(domain, mechanism)
+    product = domain.product
+    return ValueOutputs(domain, mechanism) if product is None else CombinationOutputs(product, mechanism)
 
 
 class IntegerOutputs(OutputSpace):

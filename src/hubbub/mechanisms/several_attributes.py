@@ -55,14 +55,13 @@ class SeveralAttributes(Mechanism):
                     expected="a mechanism over one attribute, whose outputs do not depend on earlier ones",
                     remedy="pass one, such as hubbub.RandomizedResponse(hubbub.Categories(['f', 'm']), epsilon=1.0)",
                 )
-        if domain is None:
-            domain = Product({attribute: part.domain for attribute, part in named.items()})
-        product = domain.product if isinstance(domain, Domain) else None
+        built = Product({attribute: part.domain for attribute, part in named.items()}) if domain is None else domain
+        product = built.product if isinstance(built, Domain) else None
         if product is None:
             raise MechanismError(
                 "the domain is not a product",
                 where=f"{name}(domain)",
-                got=shorten(domain),
+                got=shorten(built),
                 expected="a Product, or nothing: it follows from the mechanisms of the attributes",
                 remedy="leave it out",
             )
@@ -93,10 +92,9 @@ class SeveralAttributes(Mechanism):
                 )
 
     @classmethod
-    def _built(cls, domain: object, budgets: Mapping[str, float], mechanisms: object) -> dict[str, Mechanism]:
+    def _built(cls, domain: Product, budgets: Mapping[str, float], mechanisms: object) -> dict[str, Mechanism]:
         """Return a mechanism for each attribute, of its plain epsilon."""
         where = f"{cls.__name__}.with_budget(mechanisms)"
-        assert isinstance(domain, Product)  # noqa: S101  # whose attributes have budgets
         builders: Mapping[str, Any] = (
             mechanisms if isinstance(mechanisms, Mapping) else dict.fromkeys(domain.attributes, mechanisms)
         )
@@ -128,7 +126,8 @@ class SeveralAttributes(Mechanism):
 
     @classmethod
     def _check_budget(cls, domain: object, epsilon: object) -> tuple[Product, float]:
-        if not isinstance(domain, Product):
+        product = domain.product if isinstance(domain, Domain) else None
+        if product is None:
             raise MechanismError(
                 "the domain is not a product",
                 where=f"{cls.__name__}.with_budget(domain)",
@@ -136,7 +135,7 @@ class SeveralAttributes(Mechanism):
                 expected="a Product: the attributes and their domains",
                 remedy="build it first, for example hubbub.Product(age=hubbub.Integers(18, 99), sex=...)",
             )
-        return domain, check_epsilon(epsilon, f"{cls.__name__}.with_budget")
+        return product, check_epsilon(epsilon, f"{cls.__name__}.with_budget")
 
     @staticmethod
     def _check_names(domain: Product, given: object, where: str, what: str) -> None:
@@ -504,8 +503,8 @@ class SampleOne(OneAtRandom):
     >>> age = hb.TruncatedGeometric(hb.Integers(18, 99), epsilon=0.5)
     >>> sex = hb.RandomizedResponse(hb.Categories(["f", "m"]), epsilon=1.0)
     >>> one = hb.SampleOne(age=age, sex=sex)
-    >>> one.privatize([(34, "f"), (51, "m")], rng=1)["sex"]
-    array(['f', None], dtype=object)
+    >>> one.privatize([(34, "f"), (51, "m")], rng=6)["sex"]
+    array(['m', None], dtype=object)
     """
 
     domain: Product
@@ -742,7 +741,7 @@ class SampleOneWithFakes(OneAtRandom):
         >>> people = hb.Product(age=hb.Integers(18, 99), sex=hb.Categories(["f", "m"]))
         >>> one = hb.SampleOneWithFakes.with_budget(people, 2.0, hb.RandomizedResponse)
         >>> round(one.epsilon, 3), round(one.epsilon_of_one, 3)
-        (0, 0)
+        (2.0, 1.805)
         """
         product, total = cls._check_budget(domain, epsilon)
         parts = cls._built(product, dict.fromkeys(product.attributes, total), mechanisms)

@@ -60,11 +60,11 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> list[s
     user = columns.name_of("user")
     if not names:
         raise no_values(source.name, "an empty file")
-    domain = study.domain
-    if isinstance(domain, Product):
-        wanted = _attribute_columns(source, names, domain)
+    product = study.domain.product
+    if product is None:
+        wanted = _value_column(source, names, study.domain)
     else:
-        wanted = _value_column(source, names, domain)
+        wanted = _attribute_columns(source, names, product)
     named = columns.name_of("mechanism")
     if named in names or columns.is_chosen("mechanism"):
         if mechanism is not None:
@@ -211,17 +211,17 @@ class ValueReader:
     def __init__(self, domain: Domain, column: str = "value") -> None:
         self._domain, self._column = domain, column
         self._parts = {}
-        if isinstance(domain, Product):
-            self._parts = {name: ValueReader(own, name) for name, own in domain.attributes.items()}
+        if domain.product is not None:
+            self._parts = {name: ValueReader(own, name) for name, own in domain.product.attributes.items()}
         else:
             self._space = ValueOutputs(domain, column)
         self._known: dict[str, dict[object, int | Fault]] = {}  # the position of each label, or why it has none
 
     def read(self, columns: Mapping[str, pa.ChunkedArray]) -> Positions:
         """Return the position of each row's value."""
-        if isinstance(self._domain, Product):
+        if self._domain.product is not None:
             places = read_all(partial(part.read, columns) for part in self._parts.values())
-            positions = self._domain.at_coordinates(places)
+            positions = self._domain.product.at_coordinates(places)
             if (positions < 0).any():
                 raise BadRowError(int(np.argmax(positions < 0)), self._impossible())
             return positions
