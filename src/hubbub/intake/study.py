@@ -37,11 +37,11 @@ from hubbub.core.errors import HubbubError, IntakeError, StudyError, restated, s
 from hubbub.core.serialization import Portable, ReadOnly
 from hubbub.core.text import nearest_name
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
+from hubbub.intake.attribute_roles import PLACE_ROLES, roles_of_domain
 from hubbub.mechanisms import Mechanism
 from hubbub.reports.validation import check_mechanism
 
 LIMITS = ("max_reports_per_user", *EPSILON_LIMITS)
-PLACE_ROLES = (("lat", "lon"), ("x", "y"))  # pairs of columns that hold a place
 
 
 def kebab(name: str) -> str:
@@ -241,7 +241,7 @@ def _columns(columns: object, domain: Domain, where: str) -> Mapping[str, str]:
             expected='names by what the columns hold, such as user = "device_id"',
             remedy="leave them out if the columns are called so themselves",
         )
-    _check_known(columns, set(STUDY_COLUMNS), where)
+    _check_known(columns, {*STUDY_COLUMNS, *roles_of_domain(domain)}, where)
     holds: dict[str, str] = {}
     for role, name in columns.items():
         if not isinstance(name, str) or not name:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from hubbub.core.errors import MechanismError, shorten
 from hubbub.core.serialization import ReadOnly
 from hubbub.core.text import listed
 from hubbub.domains import Product
-from hubbub.mechanisms.attribute_outputs import AttributeOutputs
+from hubbub.mechanisms.attribute_outputs import AttributeOutputs, Sent
 from hubbub.mechanisms.base import Mechanism, matrix_too_wide
 from hubbub.sampling import Law, RandomSource
 from hubbub.sampling.weight_tables import table_of_floats
@@ -33,6 +33,7 @@ class SeveralAttributes(Mechanism):
 
     domain: Product
     parts_: tuple[tuple[str, Mechanism], ...]
+    sent: ClassVar[Sent] = "some"  # how many attributes a report is about
 
     def _set(self, domain: object, named: Mapping[str, Any]) -> None:
         """Check the attributes' mechanisms, and build the product of their domains unless there is one."""
@@ -104,7 +105,7 @@ class SeveralAttributes(Mechanism):
     @cached_property
     def output_space(self) -> AttributeOutputs:
         """One entry for each attribute, or for some of them."""
-        return AttributeOutputs(self.domain, self.parts_, type(self).__name__)
+        return AttributeOutputs(self.domain, self.parts_, type(self).__name__, self.sent)
 
     @cached_property
     def _all_codes(self) -> Codes | None:
@@ -384,6 +385,7 @@ class SampleOne(OneAtRandom):
     domain: Product
     parts_: tuple[tuple[str, Mechanism], ...]
     probabilities_: tuple[Fraction, ...]
+    sent = "one"
 
     def __init__(
         self,
@@ -471,6 +473,7 @@ class SampleOneWithFakes(OneAtRandom):
     parts_: tuple[tuple[str, Mechanism], ...]
     probabilities_: tuple[Fraction, ...]
     fakes_: tuple[tuple[float, ...], ...]
+    sent = "all"
 
     def __init__(
         self,
@@ -524,15 +527,6 @@ class SampleOneWithFakes(OneAtRandom):
 
     def _box_channel(self, codes: Codes) -> Channel:
         factors, picks = self._factors(codes)
-        if (picks == MISSING).any():
-            place = int(np.argmax((picks == MISSING).any(axis=1)))
-            raise MechanismError(
-                "a report lacks an attribute",
-                where=type(self).__name__,
-                got=self.output_space.write(self.output_space.decode(codes[[place]])[0]),
-                expected="an output for every attribute, fake or not",
-                remedy="use SampleOne where the other attributes are not sent",
-            )
         faked = []  # log Q_b of each row
         for factor, own, prior in zip(factors, picks.T, self.fakes_, strict=True):
             faked.append((np.log(factor.forward(np.array(prior))) + factor.log_scale)[own])
