@@ -180,7 +180,11 @@ class AttributeOutputs(OutputSpace):
             else:
                 kinds.append((name, np.dtype(object), ()))
                 spread = np.full(len(codes), None, dtype=object)
-                spread[has] = [plain(entry) for entry in decoded] if decoded.ndim == 1 else list(decoded)
+                if decoded.ndim == 1 and decoded.dtype.kind != "V":
+                    spread[has] = decoded.astype(object)
+                else:  # rows of bits, pairs, seeds with buckets: an array or a tuple each
+                    for row, entry in zip(np.flatnonzero(has).tolist(), decoded, strict=True):
+                        spread[row] = plain(entry)
                 decoded = spread
             columns.append(decoded)
         outputs = np.empty(len(codes), dtype=kinds)

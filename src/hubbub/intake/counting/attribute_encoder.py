@@ -94,7 +94,7 @@ class AttributeEncoder:
         column = pa.chunked_array([pa.nulls(rows.size, pa.string())]) if outputs is None else _taken(outputs, rows)
         encoded = self._encoder.encode_named(column, which, names, numbers)
         filled = [_filled(_taken(column, rows)) for column in apart.values()]
-        twice = np.any(filled, axis=0) if filled else np.zeros(rows.size, dtype=bool)
+        twice = np.any([*filled, np.zeros(rows.size, dtype=bool)], axis=0) & (numbers >= 0)[which]
         return self._with_faults(encoded, twice, _two_outputs()) if twice.any() else encoded
 
     def _with_faults(self, encoded: EncodedRows, rows: NDArray[np.bool_], fault: Fault) -> EncodedRows:

@@ -81,7 +81,7 @@ def absent_notes(sources: Iterable[tuple[str, Sequence[str]]], study: Study) -> 
 def _refuse_unknown(source: Source, names: Sequence[str], attributes: Sequence[str]) -> None:
     """Refuse a column that is called like that of an attribute, but of none that the study has."""
     for name in names:
-        if is_attribute_role(name) and not source.columns.role_of(name):
+        if is_attribute_role(name) and name not in source.columns.attribute_roles and not source.columns.role_of(name):
             raise refusal(
                 "unknown-attribute",
                 "a column is about an attribute that the study does not have",

@@ -122,7 +122,7 @@ def attributes_from_bytes(space: AttributeOutputs, rows: NDArray[np.uint8]) -> C
         if is_packed(part):
             codes = from_bytes(part, own)
         else:
-            codes = own.view(_number_type(part)).astype(np.int64).reshape(len(own), -1)
+            codes = own.view(_number_type(part)).astype(np.int64).reshape(len(own), part.output_space.code_width or 1)
         size = part.output_space.size
         if rows[~has, start:end].any() or (size is not None and codes.size and codes.max() >= size):
             raise OutputError(
