@@ -6,6 +6,7 @@ are too many of those, rows stay packed. Mechanisms that send a single output ar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,18 +40,23 @@ from hubbub.mechanisms.output_spaces import OutputSpace, index_codes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MISSING, UNREAD = -1, -2  # in place of an entry: the row has none, or has not been looked at
-MAX_KEY = 1 << 62
+MISSING = 0  # the place of an entry that a row does not have
 
 
 class ReadEntries(NamedTuple):
-    """The outputs of one attribute: the place of each row's among `codes`, MISSING, or -3 and below for a fault.
+    """The outputs of one attribute, and the place of each row's: MISSING, or one of `codes` from 1 on, then `faults`.
 
-    -3 - n stands for the encoder's fault number n, counted from 0.
+    Faults are the encoder's (negative) numbers of them.
     """
 
     places: Positions
     codes: Codes
+    faults: Positions
+
+    @property
+    def base(self) -> int:
+        """How many places there are."""
+        return 1 + len(self.codes) + len(self.faults)
 
 
 class AttributeEncoder:
@@ -118,58 +124,72 @@ class AttributeEncoder:
         mechanism = self._encoder.mechanisms[number]
         space = mechanism.output_space
         assert isinstance(space, AttributeOutputs)  # noqa: S101  # others are `_single`
-        faults = np.zeros(rows.size, dtype=np.int64)  # the encoder's (negative) numbers of them; 0 for none
+        causes = np.zeros(1, dtype=np.int64)  # why a row is rejected whatever its entries are; 0 for none
+        cause_of_row: Positions | None = None
         if apart or outputs is None:
             columns = {role: _taken(column, rows) for role, column in apart.items()}
-            if outputs is not None:
-                faults[_filled(_taken(outputs, rows))] = self._encoder.fault(_two_outputs())
+            twice = None if outputs is None else _filled(_taken(outputs, rows))
+            if twice is not None and twice.any():
+                causes = np.append(causes, self._encoder.fault(_two_outputs()))
+                cause_of_row = twice.astype(np.int64)
         else:
             parts = divided(_taken(outputs, rows), [name for name, _ in space.parts])
             columns = dict(parts.columns)
-            numbers = [self._encoder.refuse(number, error) for error in parts.errors]
-            faults = np.array([*numbers, 0], dtype=np.int64)[parts.error_of_row]
+            if parts.errors:
+                causes = np.array([0, *(self._encoder.refuse(number, error) for error in parts.errors)])
+                cause_of_row = parts.error_of_row + 1
         read = [self._read(number, name, part, columns, rows.size) for name, part in space.parts]
-        for entries in read:
-            bad = (entries.places < UNREAD) & (faults == 0)
-            faults[bad] = entries.places[bad] + 2  # -3 - n is fault -1 - n
-        present = np.stack([entries.places >= 0 for entries in read], axis=1)
+        if cause_of_row is not None:
+            read.append(ReadEntries(cause_of_row, np.empty((0, 1)), causes[1:]))
+        if is_packed(mechanism):
+            return self._packed(number, read)
+        return self._counted(number, read)
+
+    def _counted(self, number: int, read: Sequence[ReadEntries]) -> EncodedRows:
+        """Return rows by their distinct combinations: only these are looked at."""
+        keys, kinds, places = _combinations(read)
+        items, codes = self._judged(number, read, places)
+        items[items == 0] = self._encoder.add(number, codes) if len(codes) else ()
+        of_kinds = np.zeros(int(kinds[-1]) + 1 if kinds.size else 0, dtype=np.int64)
+        of_kinds[kinds] = items
+        return EncodedRows(keys, of_kinds, np.bincount(keys, minlength=of_kinds.size))
+
+    def _packed(self, number: int, read: Sequence[ReadEntries]) -> EncodedRows:
+        """Return rows one by one."""
+        faults, codes = self._judged(number, read, np.stack([entries.places for entries in read], axis=1))
+        bad = np.flatnonzero(faults)
+        keys = np.full(faults.size, -1, dtype=np.int64)
+        causes, back, times = np.unique(faults[bad], return_inverse=True, return_counts=True)
+        keys[bad] = back.ravel()
+        return EncodedRows(keys, causes, times, [Coded(number, np.flatnonzero(faults == 0), codes)])
+
+    def _judged(self, number: int, read: Sequence[ReadEntries], places: Positions) -> tuple[Positions, Codes]:
+        """Return the fault of each row of places, 0 for none, and the codes of the rows without one."""
+        space = self._space(number)
+        faults = np.zeros(len(places), dtype=np.int64)
+        for entries, own in reversed(list(zip(read, places.T, strict=True))):  # of several, the first counts
+            bad = own > len(entries.codes)
+            if bad.any():
+                faults[bad] = entries.faults[own[bad] - len(entries.codes) - 1]
+        places = places[:, : len(space.parts)]
+        present = places != MISSING
         unfit = np.flatnonzero(space.unfit(present) & (faults == 0))
         if unfit.size:
             patterns, back = index_codes(present[unfit].astype(np.int64))
             errors = [space.unfit_error(pattern, "") for pattern in patterns.astype(bool)]
             faults[unfit] = np.array([self._encoder.refuse(number, error) for error in errors])[back]
-        if is_packed(mechanism):
-            return self._packed(number, read, faults)
-        return self._counted(number, read, faults)
-
-    def _counted(self, number: int, read: Sequence[ReadEntries], faults: Positions) -> EncodedRows:
-        """Return rows by their distinct combinations."""
         good = np.flatnonzero(faults == 0)
-        kinds, keys, counts = _combinations([entries.places[good] for entries in read], [len(own) for _, own in read])
-        codes = _codes_of(self._space(number), read, kinds)
-        items = self._encoder.add(number, codes) if len(codes) else np.empty(0, dtype=np.int64)
+        taken = slice(None) if good.size == len(places) else good
+        columns = [
+            entries.codes[own[has] - 1]
+            for entries, own, has in zip(read, places[taken].T, present[taken].T, strict=False)
+        ]
+        codes = space.joined(columns, present[taken])
         impossible = self._impossible(number, codes)
-        items[impossible] = [self._refuse_impossible(number, code) for code in codes[impossible]]
-        every_key = np.empty(faults.size, dtype=np.int64)
-        every_key[good] = keys
-        bad = np.flatnonzero(faults)
-        causes, back, times = np.unique(faults[bad], return_inverse=True, return_counts=True)
-        every_key[bad] = items.size + back.ravel()
-        return EncodedRows(every_key, np.append(items, causes), np.append(counts, times))
-
-    def _packed(self, number: int, read: Sequence[ReadEntries], faults: Positions) -> EncodedRows:
-        """Return rows one by one."""
-        good = np.flatnonzero(faults == 0)
-        codes = _codes_of(self._space(number), read, np.stack([entries.places[good] for entries in read], axis=1))
-        impossible = np.flatnonzero(self._impossible(number, codes))
-        if impossible.size:
-            faults[good[impossible]] = [self._refuse_impossible(number, code) for code in codes[impossible]]
-            codes, good = np.delete(codes, impossible, axis=0), np.delete(good, impossible)
-        bad = np.flatnonzero(faults)
-        keys = np.full(faults.size, -1, dtype=np.int64)
-        causes, back, times = np.unique(faults[bad], return_inverse=True, return_counts=True)
-        keys[bad] = back.ravel()
-        return EncodedRows(keys, causes, times, [Coded(number, good, codes)])
+        if not impossible.any():
+            return faults, codes
+        faults[good[impossible]] = [self._refuse_impossible(number, code) for code in codes[impossible]]
+        return faults, codes[~impossible]
 
     def _space(self, number: int) -> AttributeOutputs:
         space = self._encoder.mechanisms[number].output_space
@@ -201,7 +221,7 @@ class AttributeEncoder:
         if pair is not None:
             return self._read_places(number, part, pair, [columns[each] for each in pair])
         if role not in columns:
-            return ReadEntries(np.full(count, MISSING), np.empty((0, part.output_space.code_width or 1)))
+            return ReadEntries(np.full(count, MISSING), _no_codes(part), NO_FAULTS)
         check_column(columns[role], role)
         if is_packed(part):
             return self._read_packed(number, part, columns[role], role)
@@ -215,31 +235,25 @@ class AttributeEncoder:
         new = [entry for entry in values if not is_empty(entry) and entry not in known]
         codes, errors = _encoded(part, new)
         known.update(codes)
+        good: list[Any] = [known[entry] for entry in values if entry in known]
+        faults = {entry: self._encoder.refuse(number, error, role) for entry, error in errors.items()}
+        places = {entry: place for place, entry in enumerate([*(v for v in values if v in known), *faults], 1)}
         table = np.full(len(entries.values), MISSING, dtype=np.int64)
-        good: list[Any] = []
-        for place, entry in zip(met.tolist(), values, strict=True):
-            if is_empty(entry):
-                continue
-            if entry in errors:
-                table[place] = -2 + self._encoder.refuse(number, errors[entry], role)
-            else:
-                table[place] = len(good)
-                good.append(known[entry])
-        empty = np.empty((0, part.output_space.code_width or 1), dtype=np.int64)
-        return ReadEntries(table[entries.indices], np.array(good) if good else empty)
+        table[met] = [places.get(entry, MISSING) for entry in values]
+        codes_met = np.array(good) if good else _no_codes(part)
+        return ReadEntries(table[entries.indices], codes_met, np.array(list(faults.values()), dtype=np.int64))
 
     def _read_packed(self, number: int, part: Mechanism, column: pa.ChunkedArray, role: str) -> ReadEntries:
         """Read entries that rarely repeat, by the column."""
         places = np.full(len(column), MISSING, dtype=np.int64)
         rows = np.flatnonzero(_filled(column))
-        empty = np.empty((0, part.output_space.code_width or 1), dtype=part.output_space.code_type)
         if not rows.size:
-            return ReadEntries(places, empty)
+            return ReadEntries(places, _no_codes(part), NO_FAULTS)
         codes, good, bad = pack(self._encoder.labels[number], part, column, rows)
-        places[rows[good]] = np.arange(len(codes))
-        for row, fault in bad:
-            places[row] = -2 + self._encoder.fault(Fault(role, fault.error))
-        return ReadEntries(places, codes)
+        places[rows[good]] = 1 + np.arange(len(codes))
+        faults = np.array([self._encoder.fault(Fault(role, fault.error)) for _, fault in bad], dtype=np.int64)
+        places[[row for row, _ in bad]] = 1 + len(codes) + np.arange(len(bad))
+        return ReadEntries(places, codes, faults)
 
     def _read_places(
         self, number: int, part: Mechanism, roles: tuple[str, str], columns: Sequence[pa.ChunkedArray]
@@ -251,14 +265,14 @@ class AttributeEncoder:
         for column, role in zip(columns, roles, strict=True):
             check_column(column, role)
         read = [floats_of(column, trim=True) for column in columns]
-        places = np.full(len(columns[0]), UNREAD, dtype=np.int64)
-        places[~_filled(columns[0]) & ~_filled(columns[1])] = MISSING
+        empty = ~_filled(columns[0]) & ~_filled(columns[1])
+        fault_of_row = np.zeros(empty.size, dtype=np.int64)
         for column, role, axis, (values, wrong) in zip(columns, roles, axes, read, strict=True):
             bad = ~is_coordinate(axis, values) | (False if wrong is None else wrong)
-            for row in np.flatnonzero(bad & (places == UNREAD)).tolist():
+            for row in np.flatnonzero(bad & ~empty & (fault_of_row == 0)).tolist():
                 fault = coordinate_fault(axis, column[row].as_py())
-                places[row] = -2 + self._encoder.fault(Fault(role, fault.error))
-        rows = np.flatnonzero(places == UNREAD)
+                fault_of_row[row] = self._encoder.fault(Fault(role, fault.error))
+        rows = np.flatnonzero(~empty & (fault_of_row == 0))
         first, second = (values[rows] for values, _ in read)
         steps = np.stack(grid.lattice(first, second, on_map=axes[0] == "lat")[:2], axis=1)
         low = steps.min(axis=0, initial=0)
@@ -266,12 +280,23 @@ class AttributeEncoder:
         cells += low
         codes = part.codes_at(cells[:, 0], cells[:, 1])
         sent = codes >= 0 if codes.ndim == 1 else np.ones(len(codes), dtype=bool)
-        table = np.cumsum(sent) - 1
+        fault_of_cell = np.zeros(sent.size, dtype=np.int64)
         for cell in np.flatnonzero(~sent).tolist():
             error = outside_grid(int(cells[cell, 0]), int(cells[cell, 1]), grid)
-            table[cell] = -2 + self._encoder.refuse(number, error, roles[0])
-        places[rows] = table[back]
-        return ReadEntries(places, codes[sent])
+            fault_of_cell[cell] = self._encoder.refuse(number, error, roles[0])
+        fault_of_row[rows] = fault_of_cell[back]
+        faults, which = np.unique(fault_of_row, return_inverse=True)  # ends with 0, unless all rows have one
+        places = np.where(fault_of_row < 0, 1 + int(sent.sum()) + which.ravel(), MISSING)
+        places[rows] = np.where(sent[back], np.cumsum(sent)[back], places[rows])
+        return ReadEntries(places, codes[sent], faults)
+
+
+NO_FAULTS = np.empty(0, dtype=np.int64)
+
+
+def _no_codes(part: Mechanism) -> Codes:
+    space = part.output_space
+    return np.empty((0, space.code_width) if space.code_width is not None else 0, dtype=space.code_type)
 
 
 def _encoded(part: Mechanism, entries: list[object]) -> tuple[dict[object, Any], dict[object, HubbubError]]:
@@ -296,35 +321,19 @@ def _encoded(part: Mechanism, entries: list[object]) -> tuple[dict[object, Any],
     return {entry: code for entry, code in codes.items() if entry not in errors}, errors
 
 
-def _combinations(places: Sequence[Positions], sizes: Sequence[int]) -> tuple[Positions, Positions, Positions]:
-    """Return the distinct rows of places (-1 and up), which of them each row is, and how often each occurs."""
-    keys, size = np.zeros(places[0].size, dtype=np.int64), 1
-    bases = [own + 1 for own in sizes]
-    for own, base in zip(places, bases, strict=True):
-        if size * base >= MAX_KEY:  # numbered again, so that numbers stay small
-            distinct, back = np.unique(keys, return_inverse=True)
-            keys, size = back.ravel(), distinct.size
-        keys *= base
-        keys += own + 1
-        size *= base
-    if size <= KINDS_PER_ROW * keys.size + SPARE_KINDS:
-        counts = np.bincount(keys, minlength=size)
-        kinds = np.flatnonzero(counts)
-        number = np.empty(size, dtype=np.int64)
-        number[kinds] = np.arange(kinds.size)
-        first = np.empty(size, dtype=np.int64)
-        first[keys] = np.arange(keys.size)  # the last row of each kind, in fact: any will do
-        rows = first[kinds]
-        return np.stack([own[rows] for own in places], axis=1), number[keys], counts[kinds]
-    _, rows, back, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    return np.stack([own[rows] for own in places], axis=1), back.ravel(), counts
-
-
-def _codes_of(space: AttributeOutputs, read: Sequence[ReadEntries], places: Positions) -> Codes:
-    """Return rows of codes, given the place of each attribute's among its entries."""
-    present = places >= 0
-    columns = [entries.codes[own[has]] for entries, own, has in zip(read, places.T, present.T, strict=True)]
-    return space.joined(columns, present)
+def _combinations(read: Sequence[ReadEntries]) -> tuple[Positions, Positions, Positions]:
+    """Return a number for each row, the distinct numbers in order, and the places of the entries of each of these."""
+    bases = [entries.base for entries in read]
+    count, size = read[0].places.size, math.prod(bases)
+    if size <= KINDS_PER_ROW * count + SPARE_KINDS:
+        keys = read[0].places.copy()
+        for entries in read[1:]:
+            keys *= entries.base
+            keys += entries.places
+        kinds = np.flatnonzero(np.bincount(keys, minlength=size))
+        return keys, kinds, np.stack(np.unravel_index(kinds, bases), axis=1)
+    distinct, back = index_codes(np.stack([entries.places for entries in read], axis=1))
+    return back, np.arange(len(distinct)), distinct
 
 
 def _taken(column: pa.ChunkedArray, rows: Positions) -> pa.ChunkedArray:
