@@ -420,7 +420,7 @@ def test_columns_may_have_other_names() -> None:
     named = study_of(KINDS["split"], columns={"output.age": "col_17", "output.sex": "s"})
     assert hb.read_reports(frame, named) == expected
     for option in ("age=col_17, sex=s", {"age": "col_17", "sex": "s"}, {"output.age": "col_17", "output.sex": "s"}):
-        assert hb.read_reports(frame, study_of(KINDS["split"]), output_column=option) == expected  # type: ignore[arg-type]
+        assert hb.read_reports(frame, study_of(KINDS["split"]), output_column=option) == expected
     objects_ = pd.DataFrame({"answer": [json.dumps(entry) for entry in objects(texts("split", outputs))]})
     assert hb.read_reports(objects_, study_of(KINDS["split"]), output_column="answer") == expected
 

@@ -52,8 +52,8 @@ class Study(Portable):
         Limits on what a user spends in total, plain and per unit of distance; spending more gives a warning.
     columns : mapping from str to str, optional
         What the columns of reports are called, by what they hold: ``output``, ``user``, ``mechanism``, ``weight``,
-        ``stratum``, ``cluster``, ``group``, ``time``, ``watermark``; ``lat`` and ``lon``, or ``x`` and ``y``. No
-        part of the fingerprint: it does not change what reports mean.
+        ``stratum``, ``cluster``, ``group``, ``time``, ``watermark``; ``lat`` and ``lon``, or ``x`` and ``y``; of a
+        product ``output.NAME`` for each attribute. No part of the fingerprint: it does not change what reports mean.
 
     Raises
     ------
