@@ -146,6 +146,32 @@ MECHANISMS: list[tuple[str, Document]] = [
     ),
 ]
 
+PEOPLE: Document = {
+    "kind": "product",
+    "attributes": {
+        "age": {"kind": "bins", "edges": [0, 20, 40, 60]},
+        "sex": {"kind": "categories", "labels": ["f", "m", 7]},
+        "place": {"kind": "grid", "columns": 3, "rows": 2, "cells": [0, 1, 5]},
+    },
+    "impossible": [{"age": [0, 1], "sex": "m"}],
+}
+PERSON = (34.5, "f", 5)
+SHARED_PARTS: Document = {
+    "age": {"kind": "laplace", "share": 0.5},
+    "sex": {"kind": "krr", "share": "1/4"},
+    "place": {"kind": "planar-geometric", "share": 0.25},
+}
+PLAIN_PARTS: Document = {
+    "age": {"kind": "oue", "epsilon": 1.0},
+    "sex": {"kind": "randomized-response", "p": 0.5},
+    "place": {"kind": "olh", "epsilon": 0.5},
+}
+WAYS: list[Document] = [
+    {"kind": "split", "epsilon": 2.0, "parts": SHARED_PARTS},
+    {"kind": "sample-one", "probabilities": {"age": "1/3", "sex": 0.5, "place": "1/6"}, "parts": PLAIN_PARTS},
+    {"kind": "sample-one-with-fakes", "fakes": {"sex": [0.5, 0.25, 0.25]}, "parts": PLAIN_PARTS},
+]
+
 
 def document(domain: Document, *mechanisms: Document, **more: Any) -> Document:
     """Return a study of unnamed mechanisms: m, and further ones."""
@@ -169,6 +195,9 @@ BASES: dict[str, tuple[Document, Any]] = {
 } | {
     f"{mechanism['kind']} ({len(mechanism)}), {kind}": (document(DOMAINS[kind][0], mechanism), DOMAINS[kind][1])
     for kind, mechanism in MECHANISMS
+}
+BASES |= {"people": (document(PEOPLE, WAYS[0]), PERSON)} | {
+    way["kind"]: (document(PEOPLE, way), PERSON) for way in WAYS
 }
 FULL = document(
     DOMAINS["integers"][0],
@@ -325,7 +354,26 @@ def matrix(outputs: Any, probabilities: Any) -> Document:
     return {"kind": "matrix", "outputs": outputs, "probabilities": probabilities}
 
 
+def product(**more: Any) -> Document:
+    return {**deepcopy(PEOPLE), **more}
+
+
+def split(total: float | None = None, **parts: Document) -> Document:
+    """Return all attributes by themselves, some of them as given."""
+    return {"kind": "split", **({} if total is None else {"epsilon": total}), "parts": {**PLAIN_PARTS, **parts}}
+
+
+def shared(**parts: Document) -> Document:
+    return {"kind": "split", "epsilon": 2.0, "parts": {**SHARED_PARTS, **parts}}
+
+
+def way(kind: str, **more: Any) -> Document:
+    return {"kind": kind, "parts": PLAIN_PARTS, **more}
+
+
 TWO = {"kind": "categories", "labels": ["a", "b"]}
+ONE_EACH = {"age": {"kind": "krr"}, "sex": {"kind": "krr"}, "place": {"kind": "krr"}}
+LOG_TWO = math.log(2)  # the epsilon of a randomized response of three values with p = 1/2
 HOLES = {"kind": "grid", "columns": 9, "rows": 9, "cell": 0.5, "cells": [0, 40, 80]}
 BOX, PLACE = BASES["map"]
 PLAIN = study_text(BASES["integers"][0])
@@ -345,6 +393,17 @@ TAKEN = [
     on({"kind": "categories", "labels": ["a\0", "a", "b"]}, value="a\0", name="labels that end in NUL"),
     on({"kind": "categories", "labels": [2**63, 2**63 + 1, 1]}, value=2**63 + 1, name="labels beyond 2^63"),
     on(bins(0.0, 4e4, 8e4), laplace(0.5), value=1.0, name="20,000 nats for one step"),
+    on(product(order=["sex", "place", "age"]), WAYS[0], value=("f", 5, 34.5), name="another order of attributes"),
+    on(PEOPLE, WAYS[0], value={"sex": "f", "place": 5, "age": 34.5}, name="a combination by names"),
+    on(PEOPLE, WAYS[0], value=("34.5", "7", "5"), name="a combination of texts"),
+    on(product(impossible=[]), WAYS[0], value=(5, "m", 5), name="no impossible combinations"),
+    on(product(impossible=[{"sex": [7.0, "m"]}]), WAYS[0], value=PERSON, name="an impossible value"),
+    on(PEOPLE, split(1.5 + LOG_TWO), value=PERSON, name="epsilons that make the total"),
+    on(PEOPLE, {**WAYS[0], "parts": ONE_EACH}, value=PERSON, name="a total divided equally"),
+    on(PEOPLE, way("sample-one", epsilon=2.0, parts=ONE_EACH), value=PERSON, name="a total for each attribute"),
+    on(PEOPLE, way("sample-one-with-fakes", epsilon=1.0), value=PERSON, name="the total is the largest epsilon"),
+    on(PEOPLE, {"kind": "rappor", "epsilon": 1.0}, value=PERSON, name="one mechanism for the whole combination"),
+    on(PEOPLE, {"kind": "olh", "epsilon": 1.0}, value=PERSON, name="a hash of the whole combination"),
     Case("a name of 64 letters", named("a" * 64), "a", "a" * 64),
     Case("a BOM", b"\xef\xbb\xbf" + PLAIN.encode(), 5),
     Case("Windows line ends", PLAIN.replace("\n", "\r\n"), 5),
@@ -401,6 +460,47 @@ REFUSED = [
         Case(f"the name {name[:9]!r}", named(name), "a", name)
         for name in ("", "a b", "a" * 65, "-a", "_", "[" * 5000, "a\n", "m.x", "ä", "a\0")
     ),
+    on(PEOPLE, WAYS[0], value=(5, "m", 5), name="an impossible combination"),
+    on(PEOPLE, WAYS[0], value=(34.5, "f"), name="a combination that is too short"),
+    on(PEOPLE, WAYS[0], value={"age": 34.5, "sex": "f"}, name="a combination without an attribute"),
+    on(PEOPLE, WAYS[0], value=(34.5, "x", 5), name="a combination with another value"),
+    on("words", WAYS[0], value="a", name="several attributes of one domain"),
+    on(PEOPLE, {"kind": "truncated-geometric", "epsilon": 1.0}, value=PERSON, name="noise on combinations"),
+    on(product(attributes={"age": TWO}), WAYS[0], value=("a",), name="a product of one attribute"),
+    on(product(attributes={**PEOPLE["attributes"], "output": TWO}), WAYS[0], value=PERSON, name="a reserved name"),
+    on(product(attributes={**PEOPLE["attributes"], "a b": TWO}), WAYS[0], value=PERSON, name="a blank in a name"),
+    on(product(attributes={**PEOPLE["attributes"], "sex": PEOPLE}), WAYS[0], value=PERSON, name="a nested product"),
+    on(product(impossible=[{"sex": ["f", "m", 7]}]), WAYS[0], value=PERSON, name="nothing is possible"),
+    on(product(impossible=[{"sex": "x"}]), WAYS[0], value=PERSON, name="a rule about another value"),
+    on(product(impossible=[{"age": 34.5}]), WAYS[0], value=PERSON, name="a rule about a raw number"),
+    on(product(impossible=[{"sex": []}]), WAYS[0], value=PERSON, name="a rule about no value"),
+    on(product(impossible=[{"age": [[0, 1]]}]), WAYS[0], value=PERSON, name="a rule about lists of lists"),
+    on(product(impossible=[{"town": 1}]), WAYS[0], value=PERSON, name="a rule about another attribute"),
+    on(product(order=["age", "sex", "sex"]), WAYS[0], value=PERSON, name="an order with an attribute twice"),
+    on(PEOPLE, split(2.0), value=PERSON, name="epsilons that do not make the total"),
+    on(PEOPLE, split(age=SHARED_PARTS["age"]), value=PERSON, name="a share of nothing"),
+    on(PEOPLE, shared(age={"kind": "laplace"}), value=PERSON, name="a share is missing"),
+    on(PEOPLE, shared(age={"kind": "laplace", "share": 0.4}), value=PERSON, name="shares of less than 1"),
+    on(PEOPLE, shared(age={"kind": "laplace", "share": -0.5}), value=PERSON, name="a negative share"),
+    on(PEOPLE, shared(age={"kind": "laplace", "share": 0.5, "epsilon": 1.0}), value=PERSON, name="two budgets"),
+    on(PEOPLE, shared(age={"kind": "laplace", "epsilon": 1.0}), value=PERSON, name="a share and an epsilon"),
+    on(PEOPLE, shared(town={"kind": "krr", "share": 0.1}), value=PERSON, name="a part of another attribute"),
+    on(PEOPLE, split(sex=WAYS[0]), value=PERSON, name="a nested way to report"),
+    on(PEOPLE, split(sex={"kind": "longitudinal-rappor", "epsilon": 2, "first": 1}), value=PERSON, name="memory"),
+    on(PEOPLE, way("split", parts={"age": PLAIN_PARTS["age"]}), value=PERSON, name="parts that are missing"),
+    on(PEOPLE, way("split", probabilities={"age": 1}), value=PERSON, name="probabilities of a split"),
+    on(PEOPLE, way("sample-one", epsilon=2.0), value=PERSON, name="a total that no attribute has"),
+    on(PEOPLE, {**WAYS[0], "kind": "sample-one"}, value=PERSON, name="shares where nothing is divided"),
+    on(PEOPLE, way("sample-one", fakes={}), value=PERSON, name="fakes without fakes"),
+    on(PEOPLE, way("sample-one", probabilities={"age": 0.5, "sex": 0.5}), value=PERSON, name="two of three"),
+    on(
+        PEOPLE,
+        way("sample-one", probabilities={"age": 0.5, "sex": 0.5, "place": 0}),
+        value=PERSON,
+        name="an attribute that is never reported",
+    ),
+    on(PEOPLE, way("sample-one-with-fakes", fakes={"sex": [0.5, 0.5]}), value=PERSON, name="two fakes of three"),
+    on(PEOPLE, way("sample-one-with-fakes", fakes={"town": [0.5, 0.5]}), value=PERSON, name="fakes of another"),
     Case("old Macintosh line ends", PLAIN.replace("\n", "\r"), 5),
     Case("line separators of Unicode", PLAIN.replace("\n", "\u2028"), 5),
     Case("UTF-16", PLAIN.encode("utf-16"), 5),
@@ -477,6 +577,19 @@ def library_output(path: Path, value: Any, mechanism: str) -> str:
     """
     study = hb.read_study(path)
     chosen, domain = study.mechanisms[mechanism], study.domain
+    if isinstance(domain, hb.Product):
+        if isinstance(value, Mapping) and set(value) == set(domain.attributes):
+            value = [value[name] for name in domain.attributes]
+        if isinstance(value, tuple | list) and len(value) == len(domain.attributes):
+            value = tuple(_label(own, part) for own, part in zip(domain.attributes.values(), value, strict=True))
+        output = chosen.privatize([value])
+    else:
+        output = chosen.privatize([_label(domain, value)])
+    return str(chosen.output_space.write(output.tolist()[0] if output.dtype.names is None else output[0]))
+
+
+def _label(domain: hb.Domain, value: Any) -> Any:
+    """Return the label of a value as devices and files have it."""
     on_map = isinstance(domain, hb.Grid) and domain.box is not None
     if on_map and isinstance(value, tuple | list) and len(value) == 2:
         assert isinstance(domain, hb.Grid)
@@ -486,8 +599,7 @@ def library_output(path: Path, value: Any, mechanism: str) -> str:
         value = domain.labels[_read(domain, {"value": value})]
     elif isinstance(domain, hb.Bins):
         value = domain.locate([value])[0]
-    output = chosen.privatize([value])
-    return str(chosen.output_space.write(output.tolist()[0] if output.dtype.names is None else output[0]))
+    return value
 
 
 def _texts(value: Any) -> bool:

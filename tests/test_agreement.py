@@ -88,7 +88,7 @@ def check(case: Case, folder: Path) -> str:
     if isinstance(library, str) and isinstance(device, str):
         ours, theirs = (in_library_form(path, case.mechanism, output) for output in (device, library))
         assert theirs == library, told
-        assert device.startswith("0x") or ours == device, told  # rows of bits are shorter in hexadecimal digits
+        assert "0x" in device or ours == device, told  # rows of bits are shorter in hexadecimal digits
         return "taken"
     return "refused"
 
@@ -126,7 +126,7 @@ def unfit_entries(name: str) -> Iterator[Case]:
     Entries of the study, of the domain and of the mechanism are changed in one of the bases each.
     """
     study, value = BASES[name]
-    table = () if study is FULL else ("domain",) if name in DOMAINS else ("mechanisms", "m")
+    table = () if study is FULL else ("domain",) if name in (*DOMAINS, "people") else ("mechanisms", "m")
     for path in entries(study):
         if path[: len(table)] == table:
             where = ".".join(path)

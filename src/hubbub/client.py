@@ -13,7 +13,7 @@ Some mechanisms need tables that take more than the standard library to compute 
 was written for this study.
 
 Sections: limits, errors, exact probabilities, random draws, numbers and files, the study's domain, the study's
-mechanisms, draws from a study, draws from tables, the client, the command line.
+mechanisms, budgets of several attributes, draws from a study, draws from tables, the client, the command line.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ import stat
 import string
 import sys
 import tomllib
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import accumulate, pairwise
+from itertools import product as combinations_of
 from pathlib import Path
 from reprlib import Repr
 from typing import Any
@@ -749,6 +750,37 @@ class StudyValues:
     rows: int = 0
     sides: tuple[float, float] = (0.0, 0.0)
     whole: bool = True  # no cell of the map is missing
+    diameter: float = 1.0  # the largest distance between two values
+    attributes: Mapping[str, StudyValues] = field(default_factory=dict)  # of a product
+    barred: Sequence[Mapping[str, frozenset[int]]] = ()  # rules: positions of attributes that cannot meet
+
+    def coordinates(self, value: Any) -> tuple[int, ...]:
+        """Return the position of each attribute of a combination: a tuple in order, or a mapping from their names."""
+        if isinstance(value, Mapping) and set(value) == set(self.attributes):
+            value = [value[name] for name in self.attributes]
+        if not isinstance(value, list | tuple) or len(value) != len(self.attributes):
+            raise ClientError(
+                "the value does not have one entry for each attribute",
+                where="privatize(value)",
+                got=f"{len(value)} entries" if isinstance(value, list | tuple | Mapping) else "one entry",
+                expected=f"({', '.join(self.attributes)}), or a dictionary with these names",
+                remedy="pass a value of each attribute",
+            )
+        pairs = zip(self.attributes.values(), value, strict=True)
+        places = tuple(own.position(entry) for own, entry in pairs)
+        if self.is_barred(dict(zip(self.attributes, places, strict=True))):
+            raise ClientError(
+                "the study calls this combination impossible",
+                where="privatize(value)",
+                got="a combination that a rule bars",  # errors end up in logs, so the value is not shown
+                expected="a combination that no rule of `impossible` bars",
+                remedy="correct the value; values outside the study are not reported",
+            )
+        return places
+
+    def is_barred(self, places: Mapping[str, int]) -> bool:
+        """Whether a rule bars these positions of attributes."""
+        return any(all(places[name] in values for name, values in rule.items()) for rule in self.barred)
 
     def position(self, value: Any) -> int:
         """Return the position of a value among the labels."""
@@ -801,9 +833,15 @@ def _parse_whole(value: Any) -> int | None:
     return None if isinstance(value, float) and abs(value) >= MAX_EXACT_INTEGER else as_whole(value)
 
 
-def _parse_domain(table: _StudyTable) -> StudyValues:
-    kind = table.kind(DOMAINS)
-    parsers = {"categories": _parse_categories, "integers": _parse_integers, "bins": _parse_bins, "grid": _parse_grid}
+def _parse_domain(table: _StudyTable, kinds: Sequence[str] = DOMAINS) -> StudyValues:
+    kind = table.kind(kinds)
+    parsers = {
+        "categories": _parse_categories,
+        "integers": _parse_integers,
+        "bins": _parse_bins,
+        "grid": _parse_grid,
+        "product": _parse_product,
+    }
     values = parsers[kind](table)
     table.close()
     if not 2 <= (count := len(values.labels)) <= MAX_VALUES:
@@ -832,7 +870,7 @@ def _parse_integers(table: _StudyTable) -> StudyValues:
         number = _parse_whole(value)
         return None if number is None or not low <= number <= high else number - low
 
-    return StudyValues("integers", range(low, high + 1), find, Fraction(1))
+    return StudyValues("integers", range(low, high + 1), find, Fraction(1), diameter=float(high - low))
 
 
 def _parse_bins(table: _StudyTable) -> StudyValues:
@@ -846,7 +884,9 @@ def _parse_bins(table: _StudyTable) -> StudyValues:
         return min(bisect_right(edges, number), len(edges) - 1) - 1 if edges[0] <= number <= edges[-1] else None
 
     centres = [(left + right) / 2 for left, right in pairwise(edges)]
-    return StudyValues("bins", range(len(centres)), find, even_step(centres) if len(centres) > 1 else None)
+    if len(centres) < 2:
+        return StudyValues("bins", range(len(centres)), find)
+    return StudyValues("bins", range(len(centres)), find, even_step(centres), diameter=centres[-1] - centres[0])
 
 
 def _parse_grid(table: _StudyTable) -> StudyValues:
@@ -893,7 +933,119 @@ def _parse_grid(table: _StudyTable) -> StudyValues:
             return None
         return number if positions is None else positions.get(number)
 
-    return StudyValues("grid", labels, find, None, columns, rows, sides, whole)
+    diameter = math.hypot((columns - 1) * sides[0], (rows - 1) * sides[1])
+    if not whole:
+        diameter = _kept_diameter([divmod(cell, columns) for cell in labels], sides)
+    return StudyValues("grid", labels, find, None, columns, rows, sides, whole, diameter)
+
+
+def _kept_diameter(cells: Sequence[tuple[int, int]], sides: tuple[float, float]) -> float:
+    """Return the largest distance between cells, given as row and column in order: outermost ones of some rows."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for row, column in cells:
+        first.setdefault(row, column)
+        last[row] = column
+    ends = [*first.items(), *last.items()]
+    return max(
+        (
+            math.hypot((here - there) * sides[0], (row - other) * sides[1])
+            for row, here in ends
+            for other, there in ends
+        ),
+        default=0.0,
+    )
+
+
+class Combinations(Sequence[str]):
+    """The possible combinations of a product, as reports write them, without listing them."""
+
+    def __init__(self, attributes: Mapping[str, StudyValues], count: int, cells: Callable[[], Sequence[int]]) -> None:
+        self._attributes, self._count, self._cells = attributes, count, cells
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, position: Any) -> Any:
+        texts = []
+        cell = self._cells()[position]
+        for own in reversed(list(self._attributes.values())):
+            cell, place = divmod(cell, len(own.labels))
+            texts.append(str(own.labels[place]))
+        return _written(dict(zip(self._attributes, reversed(texts), strict=True)))
+
+
+def _parse_product(table: _StudyTable) -> StudyValues:
+    tables = table.take("attributes")
+    place = f"{table.where.rstrip(']')}.attributes"
+    if not isinstance(tables, dict) or len(tables) < 2:
+        raise _unusable_study(f"{place}]", shorten(tables), "a table for each of two attributes or more")
+    attributes: dict[str, StudyValues] = {}
+    for name, fields in tables.items():
+        if not MECHANISM_NAME.fullmatch(name) or name in RESERVED_NAMES:
+            expected = f"a name of up to 64 letters, digits, - and _, and none of {', '.join(RESERVED_NAMES)}"
+            raise _unusable_study(f"{place}.{name[:64]}]", shorten(name), expected)
+        attributes[name] = _parse_domain(_StudyTable(fields, f"{place}.{name}]"), ATTRIBUTE_DOMAINS)
+    if table.has("order"):
+        order = table.typed("order", list)
+        if not all(isinstance(name, str) for name in order) or sorted(order) != sorted(attributes):
+            raise table.unusable("order", order, f"each of {', '.join(attributes)} once")
+        attributes = {name: attributes[name] for name in order}
+    sides = [len(own.labels) for own in attributes.values()]
+    size = math.prod(sides)
+    if size > MAX_VALUES:
+        raise _unusable_study(table.where, f"{size:,} combinations", f"at most {MAX_VALUES:,}")
+    barred = _parse_rules(table, attributes) if table.has("impossible") else ()
+    named = {name for rule in barred for name in rule}  # the others do not matter
+    ranges = {name: range(side) for name, side in zip(attributes, sides, strict=True) if name in named}
+    product = StudyValues("product", (), lambda _: None, attributes=attributes, barred=barred)
+    possible = sum(
+        not product.is_barred(dict(zip(ranges, at, strict=True))) for at in combinations_of(*ranges.values())
+    )
+    count = size // math.prod(map(len, ranges.values())) * possible
+
+    @cache
+    def cells() -> Sequence[int]:
+        if not barred:
+            return range(size)
+        everything = enumerate(combinations_of(*(range(side) for side in sides)))
+        return [cell for cell, at in everything if not product.is_barred(dict(zip(attributes, at, strict=True)))]
+
+    def find(value: Any) -> int:
+        cell = 0
+        for side, at in zip(sides, product.coordinates(value), strict=True):
+            cell = cell * side + at
+        return bisect_left(cells(), cell)
+
+    labels = Combinations(attributes, count, cells)
+    diameter = float(len(attributes))
+    return StudyValues("product", labels, find, diameter=diameter, attributes=attributes, barred=barred)
+
+
+def _parse_rules(table: _StudyTable, attributes: Mapping[str, StudyValues]) -> list[dict[str, frozenset[int]]]:
+    """Return combinations that are impossible: for some attributes, the positions of the values that cannot meet."""
+    rules = []
+    for rule in table.typed("impossible", list):
+        if not isinstance(rule, dict) or not rule or not set(rule) <= set(attributes):
+            raise table.unusable("impossible", rule, f"a table of values of {', '.join(attributes)}")
+        places: dict[str, frozenset[int]] = {}
+        for name, values in rule.items():
+            found = [
+                _label_position(attributes[name], value) for value in (values if isinstance(values, list) else [values])
+            ]
+            if not found or None in found:
+                raise table.unusable("impossible", rule, f"values of {name}: labels, or lists of them")
+            places[name] = frozenset(place for place in found if place is not None)
+        rules.append(places)
+    return rules
+
+
+def _label_position(values: StudyValues, label: Any) -> int | None:
+    """Return the position of a label itself, not of its text; for bins the number of a bin."""
+    if values.kind != "categories":
+        label = as_whole(label)
+    known = not isinstance(label, bool | list | dict | None) and label in values.labels
+    return values.labels.index(label) if known else None
 
 
 def even_step(places: Sequence[float]) -> Fraction | None:
@@ -914,9 +1066,11 @@ class MechanismFields:
     where: str
     epsilon: float
     extra: Any  # size, buckets, regions, outputs, probabilities, the epsilon of one report, or whether it truncates
+    plain: float = 0.0  # epsilon between the two values that are farthest apart
+    parts: Mapping[str, MechanismFields] = field(default_factory=dict)  # of several attributes
 
     def needs_tables(self, values: StudyValues) -> bool:
-        """Whether its probabilities take more than the standard library to compute."""
+        """Whether its probabilities take more than the standard library to compute; those of its parts aside."""
         return self.kind in TABLED_MECHANISMS or (self.kind == "laplace" and values.step is None)
 
 
@@ -924,10 +1078,13 @@ def _parse_mechanism(table: _StudyTable, values: StudyValues) -> MechanismFields
     kind, count = table.kind(tuple(MECHANISMS)), len(values.labels)
     if values.kind not in MECHANISMS[kind]:
         raise _unusable_study(table.where, f"{kind} on {values.kind}", f"a domain of {' or '.join(MECHANISMS[kind])}")
-    epsilon = 0.0
+    if kind in WAYS_TO_REPORT:
+        return _parse_way(table, kind, values)
+    epsilon = plain = 0.0
     extra: Any = None
     if kind in SURVEY_DESIGNS:
         extra = _parse_chances(table, kind, count)
+        plain = epsilon_of_ratio(largest_chance_ratio(extra))
     elif kind == "randomized-response" and table.has("epsilon") == table.has("p"):
         raise _unusable_study(table.where, "epsilon and p, or neither", "one of epsilon and p")
     elif kind == "randomized-response" and table.has("p"):
@@ -935,13 +1092,15 @@ def _parse_mechanism(table: _StudyTable, values: StudyValues) -> MechanismFields
         if not Fraction(1, count) < extra < 1:
             raise table.unusable("p", str(extra), f"p above 1/{count} and below 1")
         _check_ratio(table, extra * (count - 1) / (1 - extra))
+        plain = epsilon_of_ratio(extra * (count - 1) / (1 - extra))
     elif kind not in ("cloaking", "matrix"):
         epsilon = table.real("epsilon", MIN_EPSILON, MAX_EPSILON)
+        plain = epsilon * values.diameter if kind in METRIC_MECHANISMS else epsilon
     if kind == "cloaking":
-        extra = _parse_regions(table, values)
+        extra, plain = _parse_regions(table, values), math.inf
     elif kind == "matrix":
         extra = table.labels("outputs", (str, int, float))
-        _check_matrix_rows(table, count, len(extra))
+        plain = _check_matrix_rows(table, count, len(extra))
     elif kind == "longitudinal-rappor":
         extra = table.real("first", MIN_EPSILON, MAX_EPSILON)
         if extra >= epsilon:
@@ -958,7 +1117,64 @@ def _parse_mechanism(table: _StudyTable, values: StudyValues) -> MechanismFields
         if (values.columns + 2 * reach[0]) * (values.rows + 2 * reach[1]) > MAX_REMAPPED_CELLS:
             expected = f"noise that reaches at most {MAX_REMAPPED_CELLS:,} cells, if cells are missing"
             raise table.unusable("epsilon", epsilon, expected)
-    return MechanismFields(kind, table.where, epsilon, extra)
+    return MechanismFields(kind, table.where, epsilon, extra, plain)
+
+
+def _parse_way(table: _StudyTable, kind: str, values: StudyValues) -> MechanismFields:
+    """Return a mechanism over several attributes; `extra` is which attribute is chosen, and how fakes are drawn."""
+    tables = table.take("parts")
+    if not isinstance(tables, dict) or set(tables) != set(values.attributes):
+        raise table.unusable("parts", tables, f"a table for each of {', '.join(values.attributes)}")
+    spelt = {}
+    for name in values.attributes:
+        place = _part_place(table.where, name)
+        if not isinstance(tables[name], dict):
+            raise _unusable_study(place, shorten(tables[name]), "a table")
+        spelt[name] = spelt_out(tables[name], place)
+    total = table.take("epsilon") if table.has("epsilon") else None
+    budgets = part_budgets(kind, total, spelt, table.where)
+    parts = {}
+    for name, own in values.attributes.items():
+        entries, part_kind = spelt[name], spelt[name].get("kind")
+        if part_kind in (*WAYS_TO_REPORT, "longitudinal-rappor"):
+            expected = "a mechanism over one attribute, whose outputs do not depend on earlier ones"
+            raise _unusable_study(f"{_part_place(table.where, name)}, kind", shorten(part_kind), expected)
+        if name in budgets:
+            metric = part_kind in METRIC_MECHANISMS
+            epsilon = metric_epsilon(budgets[name], own.diameter) if metric else budgets[name]
+            entries = {**{key: value for key, value in entries.items() if key != "share"}, "epsilon": epsilon}
+        parts[name] = _parse_mechanism(_StudyTable(entries, _part_place(table.where, name)), own)
+    if total is not None and not budgets:
+        check_budget(kind, total, {name: part.plain for name, part in parts.items()}, table.where)
+    chances = [Fraction(1, len(parts))] * len(parts)
+    if "probabilities" in WAYS_TO_REPORT[kind] and table.has("probabilities"):
+        given = table.take("probabilities")
+        named = isinstance(given, dict) and set(given) == set(parts)
+        exact = fractions_of_one([given[name] for name in parts]) if named else None
+        if exact is None:
+            raise table.unusable("probabilities", given, f"numbers that add up to 1 for {', '.join(parts)}")
+        chances = exact
+    fakes = _parse_fakes(table, values) if "fakes" in WAYS_TO_REPORT[kind] and table.has("fakes") else {}
+    table.close()
+    return MechanismFields(kind, table.where, 0.0, (chances, fakes), parts=parts)
+
+
+def _parse_fakes(table: _StudyTable, values: StudyValues) -> dict[str, list[Fraction]]:
+    """Return the distributions of fake values: floats as they are, and what lacks to 1 for the largest."""
+    given = table.take("fakes")
+    if not isinstance(given, dict) or not set(given) <= set(values.attributes):
+        raise table.unusable("fakes", given, f"distributions for some of {', '.join(values.attributes)}")
+    fakes = {}
+    for name, listed in given.items():
+        count = len(values.attributes[name].labels)
+        shares = [as_real(share) for share in listed] if isinstance(listed, list) else []
+        if len(shares) != count or not all(0 <= share < 2 for share in shares) or abs(math.fsum(shares) - 1) > 1e-9:
+            raise table.unusable("fakes", listed, f"{count} probabilities that add up to 1, for {name}")
+        if min(shares) < max(shares):  # equal ones are drawn as whole numbers
+            exact = [Fraction(share) for share in shares]
+            exact[shares.index(max(shares))] += 1 - sum(exact)
+            fakes[name] = exact
+    return fakes
 
 
 def _parse_chances(table: _StudyTable, kind: str, count: int) -> tuple[Fraction, Fraction]:
@@ -1007,6 +1223,40 @@ def spelt_out(fields: Any, where: str) -> Any:
                 remedy=f"leave {name} out, or write the kind in full",
             )
     return {**fields, **{name: value for name, value in implied.items() if value is not None}, "kind": kind}
+
+
+def remapped_reach(epsilon: float, side: float) -> int:
+    """Return how many cells beyond a grid with missing cells noise is remapped from."""
+    return math.ceil(NEGLIGIBLE_NATS / (epsilon * side))
+
+
+def _parse_regions(table: _StudyTable, values: StudyValues) -> list[Any]:
+    regions, count = table.take("regions"), len(values.labels)
+    listed = list(regions.values()) if isinstance(regions, dict) else regions
+    if not isinstance(listed, list) or len(listed) != count or not all(is_label(region) for region in listed):
+        raise table.unusable("regions", regions, f"a text or whole number, one for each of {count} values")
+    if isinstance(regions, dict):
+        if not all(label in regions for label in values.labels):
+            raise table.unusable("regions", regions, "a region for each value, under its label")
+        listed = [regions[label] for label in values.labels]
+    distinct = set(listed)
+    if len({str(region) for region in distinct}) < len(distinct):
+        raise table.unusable("regions", regions, "labels that differ when written down")
+    return listed
+
+
+def _check_matrix_rows(table: _StudyTable, count: int, outputs: int) -> float:
+    """Check the probabilities of a matrix; return the largest log-ratio of two in a column."""
+    rows = table.typed("probabilities", list)
+    if len(rows) != count or not all(isinstance(row, list) and len(row) == outputs for row in rows):
+        raise table.unusable("probabilities", rows, f"{count} rows of {outputs} probabilities")
+    for row in rows:
+        shares = [float(share) if isinstance(share, bool) else as_real(share) for share in row]
+        if not all(0 <= share < 2 for share in shares) or not abs(math.fsum(shares) - 1) <= 1e-9:
+            raise table.unusable("probabilities", row, "probabilities of at least 0 that sum to 1 in every row")
+    columns = [sorted(map(float, column)) for column in zip(*rows, strict=True)]
+    used = [column for column in columns if column[-1] > 0]
+    return max((math.log(column[-1]) - math.log(column[0]) if column[0] else math.inf for column in used), default=0.0)
 
 
 # --- budgets of several attributes -----------------------------------------------------------------------------------
@@ -1115,8 +1365,7 @@ def check_budget(kind: str, total: float, plain: Mapping[str, float], where: str
 
 def _states_epsilon(entries: Mapping[str, Any]) -> bool:
     """Whether a part says how private it is."""
-    kind = entries.get("kind")
-    return "epsilon" in entries or "p" in entries or kind in ("cloaking", "matrix") or kind in SURVEY_DESIGNS
+    return "epsilon" in entries or "p" in entries or entries.get("kind") in ("cloaking", "matrix", *SURVEY_DESIGNS)
 
 
 def _part_place(where: str, name: str, entry: str = "") -> str:
@@ -1124,39 +1373,10 @@ def _part_place(where: str, name: str, entry: str = "") -> str:
     return f"{where.rstrip(']')}.parts.{name[:64]}]" + (f", {entry}" if entry else "")
 
 
-def remapped_reach(epsilon: float, side: float) -> int:
-    """Return how many cells beyond a grid with missing cells noise is remapped from."""
-    return math.ceil(NEGLIGIBLE_NATS / (epsilon * side))
-
-
-def _parse_regions(table: _StudyTable, values: StudyValues) -> list[Any]:
-    regions, count = table.take("regions"), len(values.labels)
-    listed = list(regions.values()) if isinstance(regions, dict) else regions
-    if not isinstance(listed, list) or len(listed) != count or not all(is_label(region) for region in listed):
-        raise table.unusable("regions", regions, f"a text or whole number, one for each of {count} values")
-    if isinstance(regions, dict):
-        if not all(label in regions for label in values.labels):
-            raise table.unusable("regions", regions, "a region for each value, under its label")
-        listed = [regions[label] for label in values.labels]
-    distinct = set(listed)
-    if len({str(region) for region in distinct}) < len(distinct):
-        raise table.unusable("regions", regions, "labels that differ when written down")
-    return listed
-
-
-def _check_matrix_rows(table: _StudyTable, count: int, outputs: int) -> None:
-    rows = table.typed("probabilities", list)
-    if len(rows) != count or not all(isinstance(row, list) and len(row) == outputs for row in rows):
-        raise table.unusable("probabilities", rows, f"{count} rows of {outputs} probabilities")
-    for row in rows:
-        shares = [float(share) if isinstance(share, bool) else as_real(share) for share in row]
-        if not all(0 <= share < 2 for share in shares) or not abs(math.fsum(shares) - 1) <= 1e-9:
-            raise table.unusable("probabilities", row, "probabilities of at least 0 that sum to 1 in every row")
-
-
 # --- draws from a study ----------------------------------------------------------------------------------------------
 
 Draw = Callable[[int], str]  # from the position of a value to an output, as reports write it
+CombinationDraw = Callable[[tuple[int, ...]], str]  # from the positions of several attributes
 
 
 def _make_draw(mechanism: MechanismFields, values: StudyValues) -> Draw:
@@ -1207,6 +1427,42 @@ def _make_draw(mechanism: MechanismFields, values: StudyValues) -> Draw:
         width, out = subset_parameters(count, extra, exact)
         return lambda position: packed_hex(draw_subset(count, position, extra, width, out))
     return _hashed_draw(extra, *response_parameters(extra, exact))
+
+
+def _combination_draw(mechanism: MechanismFields, draws: Mapping[str, Draw], values: StudyValues) -> CombinationDraw:
+    """Return the function that draws an output of several attributes, from the draws of each."""
+    if mechanism.kind == "split":
+        return lambda places: _written({name: draws[name](at) for name, at in zip(draws, places, strict=True)})
+    chances, fakes = mechanism.extra
+    names, counts = list(draws), [len(own.labels) for own in values.attributes.values()]
+    choose = _chance_table(chances)
+    fake = {
+        name: _chance_table(fakes[name]) if name in fakes else partial(random_below, count)
+        for name, count in zip(names, counts, strict=True)
+    }
+
+    def draw(places: tuple[int, ...]) -> str:
+        chosen = choose()
+        if mechanism.kind == "sample-one":
+            return _written({names[chosen]: draws[names[chosen]](places[chosen])})
+        drawn = [
+            (fake[name](), at)[place == chosen] for place, (name, at) in enumerate(zip(names, places, strict=True))
+        ]
+        return _written({name: draws[name](at) for name, at in zip(names, drawn, strict=True)})
+
+    return draw
+
+
+def _chance_table(chances: Sequence[Fraction]) -> Callable[[], int]:
+    """Return the function that draws a place in a list with these probabilities."""
+    whole = math.lcm(*(chance.denominator for chance in chances))
+    sums = list(accumulate(int(chance * whole) for chance in chances))
+    return lambda: bisect_right(sums, random_below(whole))
+
+
+def _written(entries: Mapping[str, str]) -> str:
+    """Return the outputs of several attributes as one column of reports holds them."""
+    return json.dumps(entries, ensure_ascii=False)
 
 
 def _check_steps(mechanism: MechanismFields, nearest: float, farthest: float, least: float) -> None:
@@ -1446,6 +1702,7 @@ class Client:
                 _StudyTable(spelt_out(fields, table_where), table_where), self._values
             )
         self._draws: dict[str, Draw] = {}
+        self._combination_draws: dict[str, CombinationDraw] = {}
         if tables is not None:
             try:
                 self._load_tables(tables, hashlib.sha256(content).hexdigest(), digest)
@@ -1455,7 +1712,7 @@ class Client:
 
     def _load_tables(self, path: str | Path, study: str, digest: str | None) -> None:
         tables = _read_tables(path, study, digest)
-        tabled = [name for name, mechanism in self._mechanisms.items() if mechanism.needs_tables(self._values)]
+        tabled = [name for name, (mechanism, values) in self._drawn().items() if mechanism.needs_tables(values)]
         if set(tables) != set(tabled):
             got = f"tables of {shorten(sorted(tables))}"
             raise _unusable_tables(
@@ -1463,7 +1720,22 @@ class Client:
             )
         for name in tabled:
             where = f"{path}, table of {name}"
-            self._draws[name] = _draw_from_table(tables[name], self._mechanisms[name], self._values, where)
+            self._draws[name] = _draw_from_table(tables[name], *self._drawn()[name], where)
+
+    def _drawn(self) -> dict[str, tuple[MechanismFields, StudyValues]]:
+        """Return all mechanisms over one domain: the study's, or their parts as NAME.ATTRIBUTE."""
+        drawn = {}
+        for name, mechanism in self._mechanisms.items():
+            if not mechanism.parts:
+                drawn[name] = mechanism, self._values
+            for attribute, part in mechanism.parts.items():
+                drawn[f"{name}.{attribute}"] = part, self._values.attributes[attribute]
+        return drawn
+
+    def _draw(self, name: str) -> Draw:
+        if name not in self._draws:
+            self._draws[name] = _make_draw(*self._drawn()[name])
+        return self._draws[name]
 
     def privatize(self, value: Any, mechanism: str | None = None) -> str:
         """Return one output for a value, as reports write it.
@@ -1475,14 +1747,14 @@ class Client:
         ----------
         value
             A value of the study's domain; for bins the number itself, for a map a pair of latitude and longitude. Texts
-            are read as in the rows of a file.
+            are read as in the rows of a file. For several attributes, a tuple in their order, or a dictionary.
         mechanism
             The name of one in the study; it may be left out if there is only one.
 
         Returns
         -------
         str
-            The output.
+            The output; for several attributes a JSON object with the output of each that is reported.
 
         Raises
         ------
@@ -1490,9 +1762,13 @@ class Client:
             If the value is not in the domain, the study has no such mechanism, or the mechanism needs tables.
         """
         name = self._named(mechanism)
-        if name not in self._draws:
-            self._draws[name] = _make_draw(self._mechanisms[name], self._values)
-        return self._draws[name](self._values.position(value))
+        fields = self._mechanisms[name]
+        if not fields.parts:
+            return self._draw(name)(self._values.position(value))
+        if name not in self._combination_draws:
+            draws = {attribute: self._draw(f"{name}.{attribute}") for attribute in fields.parts}
+            self._combination_draws[name] = _combination_draw(fields, draws, self._values)
+        return self._combination_draws[name](self._values.coordinates(value))
 
     def permanent(self, value: Any, mechanism: str | None = None) -> str:
         """Return the permanent response of longitudinal RAPPOR, to be kept on the device while the value stays.
@@ -1614,7 +1890,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m hubbub.client", description="Privatize one value on this device.")
     parser.add_argument("study", help="the study file")
     parser.add_argument("mechanism", help="a mechanism of the study")
-    parser.add_argument("value", nargs="+", help="the value; for a map, also latitude and longitude")
+    parser.add_argument(
+        "value", nargs="+", help="the value; for a map, also latitude and longitude; of several attributes one each"
+    )
     parser.add_argument("--tables", help="the file that hubbub privatize STUDY --export-tables FILE writes")
     options, unknown = parser.parse_known_args(arguments)
     if unknown:  # it may be the value, so the message does not repeat it

@@ -184,7 +184,9 @@ class Grid(Domain):
         _, starts = np.unique(self.steps[:, 1], return_index=True)
         ends = self.steps[np.concatenate([starts, np.append(starts[1:], len(self)) - 1])]
         apart = (ends[:, None, :] - ends[None, :, :]) * np.array(self.sides)
-        return float(np.hypot(apart[..., 0], apart[..., 1]).max())
+        lengths = np.hypot(apart[..., 0], apart[..., 1])
+        # math.hypot rounds better than NumPy's: a device finds the same number, and shares a budget alike.
+        return max(math.hypot(*pair) for pair in apart[lengths > lengths.max() * (1.0 - 1e-12)].tolist())
 
     @property
     def grid(self) -> Grid:

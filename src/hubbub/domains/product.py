@@ -92,6 +92,11 @@ class Product(Domain):
         return ReadOnly(dict(self.attributes_))
 
     @property
+    def product(self) -> Product:
+        """The product itself."""
+        return self
+
+    @property
     def sides(self) -> tuple[int, ...]:
         """The number of values of each attribute."""
         return tuple(len(domain) for _, domain in self.attributes_)
@@ -308,7 +313,21 @@ class Product(Domain):
             One position for each value.
         """
         columns = self.columns(values)
-        places = [np.atleast_1d(domain.find(as_array(columns[name]))) for name, domain in self.attributes_]
+        return self.at_coordinates([np.atleast_1d(own.find(as_array(columns[name]))) for name, own in self.attributes_])
+
+    def at_coordinates(self, places: Sequence[Positions]) -> Positions:
+        """Return the positions of values from those on each attribute, -1 for combinations that are impossible.
+
+        Parameters
+        ----------
+        places
+            One array for each attribute, as `coordinates_of` returns them; -1 for what is not in the domain.
+
+        Returns
+        -------
+        numpy.ndarray
+            One position for each value.
+        """
         inside = np.all([own >= 0 for own in places], axis=0)
         cells = np.ravel_multi_index([np.where(inside, own, 0) for own in places], self.sides)
         cells = np.where(inside, cells, -1)
@@ -471,6 +490,14 @@ class Product(Domain):
         for name, values in rule.items():
             self._check_attribute(name, where)
             chosen = list(values) if isinstance(values, list | tuple | np.ndarray) else [values]
+            if not chosen or any(isinstance(value, list | tuple | Mapping) for value in chosen):
+                raise DomainError(
+                    "an attribute has no value" if not chosen else "a list holds lists",
+                    where=f"{where}, attribute {name}",
+                    got=shorten(values),
+                    expected="a value, or a list of values",
+                    remedy="leave the attribute out for any value of it",
+                )
             try:
                 self.attributes[name].index(chosen)
             except DomainError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hubbub.domains import Domain, Product
+from hubbub.domains import Domain
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.attribute_outputs import AttributeOutputs
 
@@ -36,7 +36,7 @@ def attribute_roles(attributes: Mapping[str, Domain]) -> tuple[str, ...]:
 
 def roles_of_domain(domain: Domain) -> tuple[str, ...]:
     """Return the roles of columns of single attributes, in reports about values of a domain."""
-    return attribute_roles(domain.attributes) if isinstance(domain, Product) else ()
+    return () if domain.product is None else attribute_roles(domain.product.attributes)
 
 
 def is_attribute_role(role: str) -> bool:

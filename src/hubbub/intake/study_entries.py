@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from hubbub import mechanisms
 from hubbub.client import (
+    METRIC_MECHANISMS,
     SHORT_NAMES,
     WAYS_TO_REPORT,
     ClientError,
@@ -102,7 +103,7 @@ def _build_product(fields: Mapping[str, Any], where: str) -> Product:
 def build_mechanism(fields: Mapping[str, Any], where: str, domain: Domain) -> Mechanism:
     """Return the mechanism over `domain` that a table describes."""
     entries = _in_study(spelt_out, fields, where)
-    if entries.get("kind") in WAYS_TO_REPORT:
+    if isinstance(kind := entries.get("kind"), str) and kind in WAYS:
         return _build_several(entries, where, domain)
     built: Mechanism = _build(entries, MECHANISMS, where, domain)
     return built
@@ -111,7 +112,8 @@ def build_mechanism(fields: Mapping[str, Any], where: str, domain: Domain) -> Me
 def _build_several(fields: Mapping[str, Any], where: str, domain: Domain) -> Mechanism:
     """Return a mechanism over several attributes from the tables of its parts."""
     kind = fields["kind"]
-    if not isinstance(domain, Product):
+    product = domain.product
+    if product is None:
         raise StudyError(
             f"{kind} needs several attributes",
             where=f"{where}, kind",
@@ -121,9 +123,9 @@ def _build_several(fields: Mapping[str, Any], where: str, domain: Domain) -> Mec
         )
     check_known(fields, {"kind", "epsilon", "parts", *WAYS_TO_REPORT[kind]}, where)
     tables = table_of(fields, "parts", where, f"{_heading(where)}.parts.NAME")
-    _check_parts(tables, domain, where)
+    _check_parts(tables, product, where)
     spelt: dict[str, Mapping[str, Any]] = {}
-    for name in domain.attributes:
+    for name in product.attributes:
         place = _within(where, f"parts.{name}")
         if not isinstance(tables[name], Mapping):
             raise StudyError(
@@ -140,13 +142,13 @@ def _build_several(fields: Mapping[str, Any], where: str, domain: Domain) -> Mec
         name: _build(
             _with_budget(spelt[name], budgets.get(name), own), PART_MECHANISMS, _within(where, f"parts.{name}"), own
         )
-        for name, own in domain.attributes.items()
+        for name, own in product.attributes.items()
     }
     if total is not None and not budgets:
         _in_study(check_budget, kind, total, {name: plain_epsilon(part) for name, part in parts.items()}, where)
     more = {name: fields[name] for name in WAYS_TO_REPORT[kind] if name in fields}
     try:
-        return WAYS[kind](domain, **parts, **more)
+        return WAYS[kind](product, **parts, **more)
     except HubbubError as error:
         raise restated(error, StudyError, where=f"{where}: {error.where}") from None
 
@@ -184,7 +186,7 @@ def _with_budget(entries: Mapping[str, Any], budget: float | None, domain: Domai
     if budget is None:
         return entries
     kept = {name: value for name, value in entries.items() if name != "share"}
-    metric = entries.get("kind") in PART_MECHANISMS and PART_MECHANISMS[entries["kind"]].metric
+    metric = entries.get("kind") in METRIC_MECHANISMS
     return {**kept, "epsilon": metric_epsilon(budget, domain.diameter) if metric else budget}
 
 

@@ -16,7 +16,7 @@ from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array
 from hubbub.core.errors import DomainError, MechanismError, shorten
 from hubbub.core.serialization import Portable
 from hubbub.domains import Domain
-from hubbub.mechanisms.output_spaces import LabelOutputs, OutputSpace, ValueOutputs
+from hubbub.mechanisms.output_spaces import LabelOutputs, OutputSpace, value_outputs
 from hubbub.sampling import Law, Randomness, RandomSource, choose_rows, source_of
 from hubbub.sampling.weight_tables import table_of_floats
 
@@ -387,7 +387,7 @@ class InDomainMechanism(Mechanism):
     @cached_property
     def output_space(self) -> OutputSpace:
         """The values of the domain."""
-        return ValueOutputs(self.domain, type(self).__name__)
+        return value_outputs(self.domain, type(self).__name__)
 
     def matrix(self) -> Floats:
         """Return P(z | x).

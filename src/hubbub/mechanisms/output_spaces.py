@@ -7,9 +7,10 @@ and counted without knowing what they mean; the mechanism's output space decodes
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from hubbub.core.arrays import (
 )
 from hubbub.core.errors import DomainError, HubbubError, OutputError, shorten
 from hubbub.core.number_advice import number_advice
-from hubbub.domains import Domain
+from hubbub.domains import Domain, Product
 
 
 class OutputSpace(ABC):
@@ -135,14 +136,13 @@ class ValueOutputs(OutputSpace):
     def __init__(self, domain: Domain, mechanism: str) -> None:
         self._domain = domain
         self._mechanism = mechanism
-        self._labels: LabelOutputs | None = (
-            None if domain.labels.dtype.kind == "i" else LabelOutputs(domain.labels, mechanism)
-        )
+        listed = domain.labels.dtype.kind not in "iV"
+        self._labels = LabelOutputs(domain.labels, mechanism) if listed else None
 
     def encode(self, outputs: object) -> Codes:
         """Look each output up in the domain."""
         try:
-            return self._domain.index(_check_flat(as_array(outputs), self._mechanism))
+            return np.atleast_1d(self._domain.index(self._flat(outputs)))
         except DomainError as error:
             rounded = error.code == "rounded-number"
             raise OutputError(
@@ -155,6 +155,9 @@ class ValueOutputs(OutputSpace):
                 else "check which mechanism this report names; outputs are labels, not positions",
                 code=error.code or "out-of-domain",
             ) from None
+
+    def _flat(self, outputs: object) -> object:
+        return _check_flat(as_array(outputs), self._mechanism)
 
     def decode(self, codes: Codes) -> Array:
         """Return the labels."""
@@ -182,6 +185,52 @@ class ValueOutputs(OutputSpace):
         if self._labels:
             return self._labels.read(entry)
         return parse_whole_number(entry, self._mechanism, self._domain.describe())
+
+
+class CombinationOutputs(ValueOutputs):
+    """Answers in a product; files hold a JSON object with an entry for each attribute."""
+
+    def __init__(self, domain: Product, mechanism: str) -> None:
+        super().__init__(domain, mechanism)
+        self._parts = {name: value_outputs(own, mechanism) for name, own in domain.attributes.items()}
+
+    def parse(self, text: str) -> object:
+        """Return the combination that a JSON object describes."""
+        try:
+            entry = json.loads(text)
+        except (ValueError, RecursionError):
+            entry = None
+        return self.read(entry if isinstance(entry, Mapping) else (text,))
+
+    def read(self, entry: object) -> object:
+        """Return the combination of a JSON object, or of what Parquet holds as a struct."""
+        if isinstance(entry, str):
+            return self.parse(entry)
+        if not isinstance(entry, Mapping) or set(entry) != set(self._parts):
+            raise OutputError(
+                "not one entry for each attribute",
+                where=self._mechanism,
+                got=shorten(entry),
+                expected=f"{{{', '.join(f'{json.dumps(name)}: ...' for name in self._parts)}}}",
+                remedy="write a JSON object with the value of each attribute",
+                code="not-attributes",
+            )
+        return tuple(space.read(entry[name]) for name, space in self._parts.items())
+
+    def write(self, output: object) -> str:
+        """Return a JSON object with the texts of the entries."""
+        entries = output.item() if isinstance(output, np.void) else output
+        texts = {name: space.write(entry) for (name, space), entry in zip(self._parts.items(), entries, strict=True)}  # type: ignore[call-overload]
+        return json.dumps(texts, ensure_ascii=False)
+
+    def _flat(self, outputs: object) -> object:
+        return outputs
+
+
+def value_outputs(domain: Domain, mechanism: str) -> ValueOutputs:
+    """Return the outputs of a mechanism that answers in the domain."""
+    product = domain.product
+    return ValueOutputs(domain, mechanism) if product is None else CombinationOutputs(product, mechanism)
 
 
 class IntegerOutputs(OutputSpace):

@@ -15,7 +15,7 @@ from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Domain
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle, Support
-from hubbub.mechanisms.output_spaces import OutputSpace, ValueOutputs
+from hubbub.mechanisms.output_spaces import OutputSpace, value_outputs
 from hubbub.mechanisms.parameters import (
     DOMAIN_REMEDY,
     Probability,
@@ -122,7 +122,7 @@ class RandomizedResponse(FrequencyOracle):
     @cached_property
     def output_space(self) -> OutputSpace:
         """The values of the domain."""
-        return ValueOutputs(self.domain, "RandomizedResponse")
+        return value_outputs(self.domain, "RandomizedResponse")
 
     def matrix(self) -> Floats:
         """Return P(z | x): one probability on the diagonal, one elsewhere.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,11 +16,11 @@ from hubbub.channels import Channel, DenseChannel, prefers_matrix
 from hubbub.channels.kronecker import MISSING, KroneckerChannel
 from hubbub.channels.mixture import MixtureChannel
 from hubbub.client import as_probability, fractions_of_one, metric_epsilon
-from hubbub.core.arrays import Array, Codes, Floats, Positions
+from hubbub.core.arrays import Array, Codes, Floats, Positions, as_real
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.core.serialization import ReadOnly
 from hubbub.core.text import listed
-from hubbub.domains import Product
+from hubbub.domains import Domain, Product
 from hubbub.mechanisms.attribute_outputs import AttributeOutputs, Sent
 from hubbub.mechanisms.base import Mechanism, matrix_too_wide
 from hubbub.mechanisms.fake_value_odds import FakeValueOdds, fake_value_odds
@@ -55,12 +55,13 @@ class SeveralAttributes(Mechanism):
                     expected="a mechanism over one attribute, whose outputs do not depend on earlier ones",
                     remedy="pass one, such as hubbub.RandomizedResponse(hubbub.Categories(['f', 'm']), epsilon=1.0)",
                 )
-        product = Product({attribute: part.domain for attribute, part in named.items()}) if domain is None else domain
-        if not isinstance(product, Product):
+        built = Product({attribute: part.domain for attribute, part in named.items()}) if domain is None else domain
+        product = built.product if isinstance(built, Domain) else None
+        if product is None:
             raise MechanismError(
                 "the domain is not a product",
                 where=f"{name}(domain)",
-                got=shorten(product),
+                got=shorten(built),
                 expected="a Product, or nothing: it follows from the mechanisms of the attributes",
                 remedy="leave it out",
             )
@@ -91,10 +92,9 @@ class SeveralAttributes(Mechanism):
                 )
 
     @classmethod
-    def _built(cls, domain: object, budgets: Mapping[str, float], mechanisms: object) -> dict[str, Mechanism]:
+    def _built(cls, domain: Product, budgets: Mapping[str, float], mechanisms: object) -> dict[str, Mechanism]:
         """Return a mechanism for each attribute, of its plain epsilon."""
         where = f"{cls.__name__}.with_budget(mechanisms)"
-        assert isinstance(domain, Product)  # noqa: S101  # whose attributes have budgets
         builders: Mapping[str, Any] = (
             mechanisms if isinstance(mechanisms, Mapping) else dict.fromkeys(domain.attributes, mechanisms)
         )
@@ -126,7 +126,8 @@ class SeveralAttributes(Mechanism):
 
     @classmethod
     def _check_budget(cls, domain: object, epsilon: object) -> tuple[Product, float]:
-        if not isinstance(domain, Product):
+        product = domain.product if isinstance(domain, Domain) else None
+        if product is None:
             raise MechanismError(
                 "the domain is not a product",
                 where=f"{cls.__name__}.with_budget(domain)",
@@ -134,7 +135,7 @@ class SeveralAttributes(Mechanism):
                 expected="a Product: the attributes and their domains",
                 remedy="build it first, for example hubbub.Product(age=hubbub.Integers(18, 99), sex=...)",
             )
-        return domain, check_epsilon(epsilon, f"{cls.__name__}.with_budget")
+        return product, check_epsilon(epsilon, f"{cls.__name__}.with_budget")
 
     @staticmethod
     def _check_names(domain: Product, given: object, where: str, what: str) -> None:
@@ -672,16 +673,14 @@ class SampleOneWithFakes(OneAtRandom):
             if name not in given:
                 kept.append(None)
                 continue
-            try:
-                prior = np.asarray(given[name], dtype=np.float64)
-            except (TypeError, ValueError):
-                prior = np.zeros(0)
-            if prior.shape != (len(domain),) or not (prior >= 0).all() or not abs(prior.sum() - 1.0) <= 1e-9:
+            entries = given[name]
+            prior = np.array([as_real(share) for share in entries] if isinstance(entries, Iterable) else [])
+            if prior.size != len(domain) or not (prior >= 0).all() or not abs(math.fsum(prior) - 1.0) <= 1e-9:
                 counted = f"{prior.size} numbers with a sum of {prior.sum():.6g}"
                 raise MechanismError(
                     "the distribution of fake values does not fit",
                     where=f"{where}, {name}",
-                    got=counted if prior.ndim == 1 and prior.size else shorten(given[name]),
+                    got=counted if np.isfinite(prior).all() and prior.size else shorten(entries),
                     expected=f"{len(domain)} probabilities that add up to 1",
                     remedy="give one probability for each value, in the domain's order",
                 )

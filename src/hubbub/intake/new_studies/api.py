@@ -24,6 +24,7 @@ OPTIONS_BY_KIND = {
     "integers": ("low", "high"),
     "bins": ("edges",),
     "grid": ("places", "cell", "columns", "rows"),
+    "product": (),
 }
 EPSILON_PER_CELL = {"strong": 0.35, "light": 1.0}  # of the two mechanisms of the template, over the side of a cell
 
@@ -46,7 +47,7 @@ def draft_study(kind: str, *, name: str | None = None, **given: Any) -> StudyDra
     Parameters
     ----------
     kind
-        categories, integers, bins or grid.
+        categories, integers, bins, grid or product.
     name
         The title of the study; by default the template's, or the name of the file that is read.
     given
@@ -64,7 +65,8 @@ def draft_study(kind: str, *, name: str | None = None, **given: Any) -> StudyDra
     for option in chosen:
         if option not in OPTIONS_BY_KIND[kind]:
             known = ", ".join(_option(each) for each in OPTIONS_BY_KIND[kind])
-            raise _refused(kind, option, chosen[option], f"for {kind}: {known}", "leave it out")
+            expected = f"for {kind}: {known or 'no options; describe the attributes in the file'}"
+            raise _refused(kind, option, chosen[option], expected, "leave it out")
     notes: list[str] = []
     if kind == "categories":
         text, notes = _with_labels(text, **chosen)

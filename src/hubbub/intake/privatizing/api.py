@@ -59,8 +59,9 @@ def privatize_file(
     ----------
     source
         A source as in `read_reports`, with a column ``value``: a label of the domain, or for `Bins` the number itself.
-        For a grid on the map, columns ``lat`` and ``lon`` may stand in its place. A column ``user`` is carried along;
-        all other columns are left out.
+        For a grid on the map, columns ``lat`` and ``lon`` may stand in its place. Several attributes have a column
+        each, called by its name (``NAME.lat`` and ``NAME.lon`` for one on the map), and reports a column
+        ``output.NAME``. A column ``user`` is carried along; all other columns are left out.
     study
         The study, or the path of its file.
     mechanism

@@ -16,6 +16,7 @@ from hubbub.core.progress import Progress, stepwise
 from hubbub.intake.study import Study
 from hubbub.intake.study_files import read_study
 from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.sampling import PlanarTableLaw, TableLaw
 
 
@@ -95,8 +96,14 @@ def export_tables(study: str | Path, path: str | Path) -> Generator[Progress, No
 
 def _tables(study: Study) -> Generator[Progress, None, dict[str, Any]]:
     tables = {}
-    for done, (name, mechanism) in enumerate(study.mechanisms.items()):
-        yield Progress(done, len(study.mechanisms), f"tables of {name}")
+    drawn: dict[str, Mechanism] = {}
+    for name, mechanism in study.mechanisms.items():
+        if isinstance(mechanism, SeveralAttributes):
+            drawn |= {f"{name}.{attribute}": part for attribute, part in mechanism.parts.items()}
+        else:
+            drawn[name] = mechanism
+    for done, (name, mechanism) in enumerate(drawn.items()):
+        yield Progress(done, len(drawn), f"tables of {name}")
         table = _table(mechanism)
         if table is not None:
             tables[name] = table

@@ -33,6 +33,7 @@ from hubbub.intake.tallies.tally import ENDING as TALLY
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import IntegerOutputs, OutputSpace, PairOutputs, ValueOutputs
 from hubbub.mechanisms.packed_outputs import BitRowOutputs, HashedOutputs
+from hubbub.mechanisms.several_attributes import SeveralAttributes
 
 Write = Callable[["pa.Table"], object]
 DIGITS = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
@@ -158,10 +159,10 @@ def _json_lines(table: pa.Table) -> pa.Buffer:
 def _json_entries(column: pa.Array) -> pa.Array:
     """Return entries as JSON writes them."""
     if not pa.types.is_string(column.type):
-        return column.cast(pa.large_string())
+        return pc.fill_null(column.cast(pa.large_string()), "null")
     if pc.any(pc.match_substring_regex(column, JSON_SPECIAL)).as_py():
         return pa.array([json.dumps(text, ensure_ascii=False) for text in column.to_pylist()], pa.large_string())
-    return _strung('"', column.cast(pa.large_string()), '"')
+    return pc.fill_null(_strung('"', column.cast(pa.large_string()), '"'), "null")
 
 
 def _strung(*pieces: str | pa.Array) -> pa.Array:
@@ -192,11 +193,14 @@ class OutputColumn:
     def array(self, drawn: Sequence[tuple[Mechanism, Positions, Codes]], rows: int) -> pa.Array:
         """Return the outputs of several mechanisms, each with the rows that they belong to."""
         arrays = [self._of_one(mechanism, codes) for mechanism, _, codes in drawn]
-        if len(arrays) == 1:
+        if len(arrays) == 1 and len(arrays[0]) == rows:
             return arrays[0]
-        order = np.empty(rows, dtype=np.int64)
-        order[np.concatenate([places for _, places, _ in drawn])] = np.arange(rows)
-        return pa.concat_arrays(arrays).take(pa.array(order))
+        if not arrays:
+            return pa.nulls(rows, self.type)
+        order = np.full(rows, -1, dtype=np.int64)
+        places = np.concatenate([places for _, places, _ in drawn])
+        order[places] = np.arange(places.size)
+        return pa.concat_arrays(arrays).take(pa.array(order, mask=order < 0))
 
     def _of_one(self, mechanism: Mechanism, codes: Codes) -> pa.Array:
         if pa.types.is_integer(self.type):
@@ -220,6 +224,39 @@ class OutputColumn:
             listed = space.decode(np.arange(space.size))
             self._texts[mechanism] = pa.array([space.write(output) for output in listed], pa.string())
         return self._texts[mechanism].take(pa.array(codes))
+
+
+class OutputColumns:
+    """The columns of outputs: one, or one for each attribute, where an entry that was not sent is null."""
+
+    def __init__(self, mechanisms: Sequence[Mechanism], *, typed: bool) -> None:
+        single = [mechanism for mechanism in mechanisms if not isinstance(mechanism, SeveralAttributes)]
+        parts: dict[str, list[Mechanism]] = {}
+        for mechanism in mechanisms:
+            if isinstance(mechanism, SeveralAttributes):
+                for name, part in mechanism.parts.items():
+                    parts.setdefault(f"output.{name}", []).append(part)
+        self._columns = {"output": OutputColumn(single, typed=typed)} if single else {}
+        self._columns |= {name: OutputColumn(own, typed=typed) for name, own in parts.items()}
+        self.width = sum(column.width for column in self._columns.values())  # bytes of a row
+
+    @property
+    def types(self) -> list[tuple[str, pa.DataType]]:
+        """The names and types of the columns."""
+        return [(name, column.type) for name, column in self._columns.items()]
+
+    def arrays(self, drawn: Sequence[tuple[Mechanism, Positions, Codes]], rows: int) -> dict[str, pa.Array]:
+        """Return the columns of the outputs of several mechanisms, each with the rows that they belong to."""
+        pieces: dict[str, list[tuple[Mechanism, Positions, Codes]]] = {name: [] for name in self._columns}
+        for mechanism, places, codes in drawn:
+            if not isinstance(mechanism, SeveralAttributes):
+                pieces["output"].append((mechanism, places, codes))
+                continue
+            for place, (name, part) in enumerate(mechanism.parts.items()):
+                own, sent = mechanism.output_space.entries(codes, place)
+                if sent.any():
+                    pieces[f"output.{name}"].append((part, places[sent], own))
+        return {name: column.array(pieces[name], rows) for name, column in self._columns.items()}
 
 
 def _is_whole(space: OutputSpace) -> bool:

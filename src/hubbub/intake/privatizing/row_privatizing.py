@@ -19,7 +19,7 @@ from hubbub.core.arrow import pa
 from hubbub.core.errors import IntakeError, ReportsError, restated
 from hubbub.intake.counting.external_sort import Scratch
 from hubbub.intake.counting.user_ids import rounded_user, too_many, user_ids
-from hubbub.intake.privatizing.reports_writing import OutputColumn, Write
+from hubbub.intake.privatizing.reports_writing import OutputColumns, Write
 from hubbub.intake.privatizing.value_positions import BadRowError, ValueReader, read_all
 from hubbub.intake.read_plan import ReadPlan
 from hubbub.intake.reject_causes import Fault, missing_entry, unknown_mechanism
@@ -49,7 +49,7 @@ class RowPrivatizer:
         self._mechanisms = list(plan.study.mechanisms.values())
         self._values = ValueReader(plan.study.domain)
         used = self._mechanisms if only is None else [plan.study.mechanisms[only]]
-        self._outputs = OutputColumn(used, typed=typed)
+        self._outputs = OutputColumns(used, typed=typed)
         self._block_rows = int(min(BLOCK_ROWS, max(1, BLOCK_TEXT_BYTES // self._outputs.width)))
         self._blocks = RowBlocks(self._block_rows)
         self.written = 0  # rows
@@ -59,7 +59,7 @@ class RowPrivatizer:
         """The columns of the reports; the mechanism's is there only if the study has several."""
         named = [("mechanism", pa.string())] if len(self._labels) > 1 else []
         users = [("user", pa.string())] if self._plan.users else []
-        return pa.schema([*users, *named, ("output", self._outputs.type)])
+        return pa.schema([*users, *named, *self._outputs.types])
 
     def take(self, source: Source, rows: Rows) -> None:
         """Read some rows, and write the blocks that are full."""
@@ -117,7 +117,7 @@ class RowPrivatizer:
             if self._plan.users and mechanism.remembers:
                 raise _no_memory(type(mechanism).__name__)
             drawn.append((mechanism, own, mechanism.report(positions[own], self._randomness)))
-        columns = {"output": self._outputs.array(drawn, rows.num_rows)}
+        columns = self._outputs.arrays(drawn, rows.num_rows)
         if "mechanism" in self.schema.names:
             columns["mechanism"] = pa.array(self._labels, pa.string()).take(pa.array(numbers))
         if self._plan.users:

@@ -1,6 +1,7 @@
 """Values of rows: the columns that hold them, and their positions in the domain.
 
-A value is a label, a raw number for bins, or a latitude and a longitude for a map; all other columns are left out.
+A value is a label, a raw number for bins, or a latitude and a longitude for a map; all other columns are left out. Of
+several attributes, each has a column of its own.
 Each distinct entry is looked at once where entries repeat (labels), and all at once where they do not (numbers). The
 first row that cannot be read is reported with its place: nobody is left out in silence.
 """
@@ -18,7 +19,8 @@ from hubbub.core.arrays import Floats, Positions, plain
 from hubbub.core.arrow import pa
 from hubbub.core.errors import DomainError, HubbubError, IntakeError, OutputError, ReportsError, SettingError, shorten
 from hubbub.core.number_advice import number_advice
-from hubbub.domains import Domain
+from hubbub.core.text import listed, nearest_name
+from hubbub.domains import Domain, Product
 from hubbub.intake.counting.item_encoder import is_empty
 from hubbub.intake.reject_causes import Fault, refusal
 from hubbub.intake.sources.base import Source
@@ -43,7 +45,7 @@ NEAR_VALUE_NAMES = {
 }
 NEAR_COORDINATES = {near: role for role, names in USUAL_NAMES.items() for near in names}
 CORRECT_ROW = "correct the row, or leave it out on purpose"
-OUTSIDE_REMEDIES = {  # for true values outside the domain, by their columns
+OUTSIDE_REMEDIES = {  # for true values outside the domain, by their kind of column
     "value": "widen the first or last bin, or deliberately leave that person out",
     "lat, lon": "latitude comes first; enlarge the study's area, or deliberately leave that person out",
 }
@@ -55,27 +57,14 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> list[s
     `mechanism` is the name of the one that all rows go through; None where rows name their own, or there is only one.
     """
     names, columns = source.header(), source.columns
-    value, user = columns.name_of("value"), columns.name_of("user")
+    user = columns.name_of("user")
     if not names:
         raise no_values(source.name, "an empty file")
-    on_map = study.domain.is_on_map and not columns.is_chosen("value")
-    by_place = on_map and value not in names
-    nearly = {near: meant for near, meant in NEAR_VALUE_NAMES.items() if not columns.is_chosen(meant)}
-    chosen = [columns.name_of(role) for role in ROLES if columns.is_chosen(role)]
-    others = [name for name in names if name not in chosen]
-    refuse_near_names(source, others, nearly | NEAR_COORDINATES if by_place else nearly)
-    wanted = ["lat", "lon"] if by_place and {"lat", "lon"} & set(names) else [value]
-    if on_map and value in names and {"lat", "lon"} <= set(names):
-        raise refusal(
-            "repeated-column",
-            "rows give their location twice",
-            where=source.name,
-            got="columns value, lat and lon",
-            expected="lat and lon, or a cell's number as value",
-            remedy="keep one of them, and give the others another name",
-        )
-    if wanted == [value] and value not in names and not columns.is_chosen("value"):
-        raise _no_column(source, names, on_map)
+    product = study.domain.product
+    if product is None:
+        wanted = _value_column(source, names, study.domain)
+    else:
+        wanted = _attribute_columns(source, names, product)
     named = columns.name_of("mechanism")
     if named in names or columns.is_chosen("mechanism"):
         if mechanism is not None:
@@ -99,6 +88,71 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> list[s
     if user in names or columns.is_chosen("user"):
         wanted.append(user)
     check_columns(source, names, wanted)
+    return wanted
+
+
+def _attribute_columns(source: Source, names: list[str], domain: Product) -> list[str]:
+    """Return the columns of each attribute: its own, or its latitude and longitude."""
+    if source.columns.is_chosen("value"):
+        raise SettingError(
+            "values of several attributes are not in one column",
+            where="--value-column",
+            got=source.columns.name_of("value"),
+            expected=f"the columns {listed(list(domain.attributes))}",
+            remedy="leave it out; columns are called by their attributes",
+        )
+    nearly = {near: role for near, role in NEAR_VALUE_NAMES.items() if role in ("user", "mechanism")}
+    chosen = [source.columns.name_of(role) for role in ("user", "mechanism")]
+    refuse_near_names(source, [name for name in names if name not in (*domain.attributes, *chosen)], nearly)
+    wanted: list[str] = []
+    for name, own in domain.attributes.items():
+        places = place_columns(name)
+        if own.is_on_map and name not in names and set(places) & set(names):
+            wanted += places
+            continue
+        if name not in names:
+            reports = any(each == "output" or each.startswith("output.") for each in names)
+            expected = f"a column for each of {listed(list(domain.attributes))}"
+            spare = [each for each in names if each not in domain.attributes]
+            raise refusal(
+                "no-column",
+                f"there is no column {name}",
+                where=source.name,
+                got=f"columns {shorten(names)}" + (": these look like reports, privatized already" if reports else ""),
+                expected=expected + (f"; or {places[0]} and {places[1]}" if own.is_on_map else ""),
+                remedy=nearest_name(name, spare, source.column_remedy.format(name)),
+            )
+        wanted.append(name)
+    return wanted
+
+
+def place_columns(column: str) -> tuple[str, str]:
+    """Return the columns of a latitude and a longitude that stand for a column of cells."""
+    return ("lat", "lon") if column == "value" else (f"{column}.lat", f"{column}.lon")
+
+
+def _value_column(source: Source, names: list[str], domain: Domain) -> list[str]:
+    """Return the column of values, or those of a latitude and a longitude."""
+    columns = source.columns
+    value = columns.name_of("value")
+    on_map = domain.is_on_map and not columns.is_chosen("value")
+    by_place = on_map and value not in names
+    nearly = {near: meant for near, meant in NEAR_VALUE_NAMES.items() if not columns.is_chosen(meant)}
+    chosen = [columns.name_of(role) for role in ROLES if columns.is_chosen(role)]
+    others = [name for name in names if name not in chosen]
+    refuse_near_names(source, others, nearly | NEAR_COORDINATES if by_place else nearly)
+    wanted = ["lat", "lon"] if by_place and {"lat", "lon"} & set(names) else [value]
+    if on_map and value in names and {"lat", "lon"} <= set(names):
+        raise refusal(
+            "repeated-column",
+            "rows give their location twice",
+            where=source.name,
+            got="columns value, lat and lon",
+            expected="lat and lon, or a cell's number as value",
+            remedy="keep one of them, and give the others another name",
+        )
+    if wanted == [value] and value not in names and not columns.is_chosen("value"):
+        raise _no_column(source, names, on_map)
     return wanted
 
 
@@ -149,34 +203,55 @@ def read_all(readers: Iterable[Callable[[], T]]) -> list[T]:
 
 
 class ValueReader:
-    """Turns columns of values into positions, and remembers the labels it has seen."""
+    """Turns columns of values into positions, and remembers the labels it has seen.
 
-    def __init__(self, domain: Domain) -> None:
-        self._domain = domain
-        self._space = ValueOutputs(domain, "value")
+    `column` is that of the values; the attributes of a product have one each.
+    """
+
+    def __init__(self, domain: Domain, column: str = "value") -> None:
+        self._domain, self._column = domain, column
+        self._parts = {}
+        if domain.product is not None:
+            self._parts = {name: ValueReader(own, name) for name, own in domain.product.attributes.items()}
+        else:
+            self._space = ValueOutputs(domain, column)
         self._known: dict[str, dict[object, int | Fault]] = {}  # the position of each label, or why it has none
 
     def read(self, columns: Mapping[str, pa.ChunkedArray]) -> Positions:
         """Return the position of each row's value."""
-        if "value" not in columns:
+        if self._domain.product is not None:
+            places = read_all(partial(part.read, columns) for part in self._parts.values())
+            positions = self._domain.product.at_coordinates(places)
+            if (positions < 0).any():
+                raise BadRowError(int(np.argmax(positions < 0)), self._impossible())
+            return positions
+        if self._column not in columns:
             grid = self._domain.grid
             assert grid is not None  # noqa: S101  # other domains have no such columns
-            numbers = read_all_numbers({name: columns[name] for name in ("lat", "lon")})
-            return grid.find(_located(grid.locate, "lat, lon", *numbers))
+            names = place_columns(self._column)
+            numbers = read_all_numbers({name: columns[name] for name in names})
+            return grid.find(_located(grid.locate, ", ".join(names), "lat, lon", *numbers))
         locate = self._domain.raw_locator
         if locate is not None:
-            return _located(locate, "value", read_numbers(columns["value"], "value"))
-        return self.read_labels(columns["value"])
+            return _located(locate, self._column, "value", read_numbers(columns[self._column], self._column))
+        return self.read_labels(columns[self._column])
+
+    def _impossible(self) -> Fault:
+        """Return the fault of a row whose values cannot meet; it does not show them."""
+        names = listed(list(self._parts))
+        expected = "a combination that no rule of `impossible` bars"
+        what = "a row has a combination that the study calls impossible"
+        return _fault("", "out-of-domain", what, f"values of {names}", expected)
 
     def read_labels(self, column: pa.ChunkedArray) -> Positions:
         """Return the positions of a column of labels; for bins, too, these are the labels: their numbers."""
-        kind = check_column(column, "value")
+        kind = check_column(column, self._column)
         numbers = self._domain.labels.dtype.kind == "i"
         if numbers and pa.types.is_integer(column.type) and kind != pa.uint64() and column.null_count == 0:
             positions = self._domain.find(np.asarray(one_array(column)).astype(np.int64))
             if (positions >= 0).all():
                 return positions
-        entries = entries_of(column, "value")
+        entries = entries_of(column, self._column)
         known = self._known.setdefault(entries.kind, {})
         used = np.flatnonzero(np.bincount(entries.indices, minlength=len(entries.values)))
         listed = entries.take(used)
@@ -206,16 +281,16 @@ class ValueReader:
 
     def _find_one(self, entry: object) -> int | Fault:
         if is_empty(entry):
-            return missing("value")
+            return missing(self._column)
         try:
             return int(self._space.encode([self._space.read(entry)])[0])
         except OutputError as error:
             if error.code == "rounded-number":
-                return _fault("value", error.code, error.what, error.got, error.expected, error.remedy)
+                return _fault(self._column, error.code, error.what, error.got, error.expected, error.remedy)
             code = error.code if error.code == "not-a-number" else "out-of-domain"
             what = "not a whole number" if error.code == "not-a-number" else "a value is not in the domain"
             remedy = number_advice(entry, CORRECT_ROW, whole=True) if code == "not-a-number" else CORRECT_ROW
-            return _fault("value", code, what, shorten(plain(entry)), self._domain.describe(), remedy)
+            return _fault(self._column, code, what, shorten(plain(entry)), self._domain.describe(), remedy)
 
 
 def read_numbers(column: pa.ChunkedArray, name: str) -> Floats:
@@ -238,7 +313,7 @@ def read_all_numbers(columns: Mapping[str, pa.ChunkedArray]) -> list[Floats]:
     return read_all(partial(read_numbers, column, name) for name, column in columns.items())
 
 
-def _located(locate: Callable[..., Positions], column: str, *numbers: Floats) -> Positions:
+def _located(locate: Callable[..., Positions], column: str, kind: str, *numbers: Floats) -> Positions:
     """Return the positions that `locate` finds; the first row that it refuses is found by bisection."""
     try:
         return np.asarray(locate(*numbers), dtype=np.int64)
@@ -257,7 +332,7 @@ def _located(locate: Callable[..., Positions], column: str, *numbers: Floats) ->
     except DomainError as error:
         refused = error
     # These are true values: what the message says about noisy reports does not apply.
-    remedy = OUTSIDE_REMEDIES[column]
+    remedy = OUTSIDE_REMEDIES[kind]
     raise BadRowError(first, _fault(column, "out-of-domain", refused.what, refused.got, refused.expected, remedy))
 
 
