@@ -2,7 +2,7 @@
 
 Tables of databases are read beside files with the same rows, in one run; each in a process of its own.
 
-Run: python benchmarks/intake.py [--rows MILLIONS] [--only files|large|databases]
+Run: python benchmarks/intake.py [--rows MILLIONS] [--only files|attributes|large|databases]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,45 @@ def throughput(path: Path, users: bool, asked: float, rows: int) -> dict[str, An
         f">= {asked}",
         holds=theirs / own >= asked,
     )
+
+
+def attributes(folder: Path, rows: int) -> list[dict[str, Any]]:
+    """Time a table of two attributes beside two tables of one, with the same entries."""
+    rng = np.random.default_rng(0)
+    kinds = hb.Categories([f"kind {number}" for number in range(10)])
+    parts = {"age": hb.TruncatedGeometric(LINE, 0.5), "kind": hb.RandomizedResponse(kinds, 1.0)}
+    split = hb.Split(parts)
+    entries = {
+        "age": pa.array(rng.binomial(99, 0.4, rows)),
+        "kind": pa.DictionaryArray.from_arrays(rng.integers(0, 10, rows, dtype=np.int32), kinds.labels.tolist()),
+    }
+    tables = {name: (pa.table({"output": own}), hb.Study(parts[name].domain, {"all": parts[name]}))
+              for name, own in entries.items()}  # fmt: skip
+    columns = pa.table({f"output.{name}": own for name, own in entries.items()})
+    tables["both"] = columns, hb.Study(split.domain, {"all": split})
+    found = []
+    for ending in ("csv", "parquet"):
+        readers = {}
+        for name, (table, study) in tables.items():
+            path = folder / f"{name}.{ending}"
+            if ending == "csv":
+                texts = pa.table({column: table[column].cast(pa.string()) for column in table.column_names})
+                csv.write_csv(texts, path, csv.WriteOptions(quoting_style="none"))
+            else:
+                parquet.write_table(table, path, row_group_size=GROUP)
+            readers[name] = partial(hb.read_reports, path, study)
+            readers[name]()  # all have seen the file
+        age, kind, both = in_turn(list(readers.values()), REPEATS)
+        found.append(
+            row(
+                f"{ending.upper()}, {rows / 1e6:g} million rows, two attributes",
+                "the attributes in tables of their own / in one table",
+                f"{age + kind:.2f} / {both:.2f} s = {(age + kind) / both:.2f}",
+                ">= 0.5",
+                holds=(age + kind) / both >= 0.5,
+            )
+        )
+    return found
 
 
 def collected(source: str, target: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -179,7 +219,9 @@ def _written_by_sqlite(folder: Path, rows: int) -> str:
 def main() -> None:
     """Print and keep the rows."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", choices=["", "files", "large", "databases"], help="this part alone")
+    parser.add_argument(
+        "--only", default="", choices=["", "files", "attributes", "large", "databases"], help="this part alone"
+    )
     parser.add_argument("--rows", type=float, default=20, help="millions of rows of the files that are timed")
     parser.add_argument("--large", type=float, default=100, help="millions of rows of the file whose memory is watched")
     parser.add_argument("--table", type=float, default=10, help="millions of rows of the tables of databases")
@@ -194,6 +236,8 @@ def main() -> None:
             rows.append(throughput(table, users is not None, 0.4 if users is None else 0.5, count))
             table.unlink()
             text.unlink()
+        if given.only in ("", "attributes"):
+            rows += attributes(folder, count // 4)
         for users in (None, most // 2) if given.only in ("", "large") else ():
             rows += large(folder, most, users)
         if given.only in ("", "databases"):

@@ -60,7 +60,11 @@ Memory = Annotated[
 ]
 OutputColumn = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The column of outputs, if not `output`.", rich_help_panel=READING),
+    typer.Option(
+        metavar="NAME",
+        help="The column of outputs, if not `output`; of several attributes: `age=NAME,sex=NAME`.",
+        rich_help_panel=READING,
+    ),
 ]
 UserColumn = Annotated[
     str | None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -57,7 +57,7 @@ def read_reports(
     allow_rejects: object = 0,
     rejects: str | Path | None = None,
     memory: str = DEFAULT_MEMORY,
-    output_column: str | None = None,
+    output_column: str | Mapping[str, str] | None = None,
     user_column: str | None = None,
     mechanism_column: str | None = None,
     weight_column: str | None = None,
@@ -89,9 +89,12 @@ def read_reports(
         A CSV file to list all rejected rows in.
     memory : str, default "4GB"
         Memory for sorting users; what needs more goes to the disk.
-    output_column, user_column, mechanism_column : str, optional
-        The names of the columns, where they are not ``output``, ``user`` and ``mechanism``. The study's `columns` may
-        say so, too; what is passed here wins.
+    output_column : str or mapping, optional
+        The name of the column of outputs, where it is not ``output``; of several attributes, the name of each one's
+        column, where it is not ``output.NAME``: ``{"age": "years"}``, or ``"age=years,sex=s"``. The study's `columns`
+        may say so, too; what is passed here wins.
+    user_column, mechanism_column : str, optional
+        The names of these columns, where they are not ``user`` and ``mechanism``; as above.
     weight_column : str, optional
         The name of the column of survey weights, where it is not ``weight``: how many people each user stands for.
     stratum_column, cluster_column : str, optional
@@ -168,7 +171,7 @@ def scatter_reports(
     allow_rejects: object = 0,
     rejects: str | Path | None = None,
     memory: str = DEFAULT_MEMORY,
-    output_column: str | None = None,
+    output_column: str | Mapping[str, str] | None = None,
     user_column: str | None = None,
     mechanism_column: str | None = None,
     lat_column: str | None = None,
@@ -193,8 +196,10 @@ def scatter_reports(
         A CSV file to list all rejected rows in.
     memory : str, default "4GB"
         Memory for sorting users, for each worker.
-    output_column, user_column, mechanism_column : str, optional
-        The names of the columns, as in `read_reports`.
+    output_column : str or mapping, optional
+        The name of the column of outputs, or of each attribute's, as in `read_reports`.
+    user_column, mechanism_column : str, optional
+        The names of these columns, as in `read_reports`.
     lat_column, lon_column, x_column, y_column : str, optional
         The names of the columns of places, as in `read_reports`.
     equal_files : {"skip", "count"}, optional
@@ -269,7 +274,7 @@ def collect(
     users_key: str | Path | None = None,
     by: str | Sequence[str] | None = None,
     cluster: str | Client | None = None,
-    output_column: str | None = None,
+    output_column: str | Mapping[str, str] | None = None,
     user_column: str | None = None,
     mechanism_column: str | None = None,
     time_column: str | None = None,
@@ -320,8 +325,10 @@ def collect(
         `report` and `compare` of the terminal take them with ``--by``, and Python as ``tally.groups(column)``.
     cluster : distributed.Client or str, optional
         A Dask client, or the address of a scheduler, whose workers read the sources.
-    output_column, user_column, mechanism_column : str, optional
-        The names of the columns, as in `read_reports`.
+    output_column : str or mapping, optional
+        The name of the column of outputs, or of each attribute's, as in `read_reports`.
+    user_column, mechanism_column : str, optional
+        The names of these columns, as in `read_reports`.
     time_column : str, optional
         The column of times, if it is not ``time``.
     weight_column, stratum_column, cluster_column : str, optional

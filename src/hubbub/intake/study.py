@@ -24,12 +24,12 @@ from hubbub.core.arrays import as_real
 from hubbub.core.errors import IntakeError, StudyError, shorten
 from hubbub.core.serialization import Portable, ReadOnly
 from hubbub.domains import Domain
+from hubbub.intake.attribute_roles import PLACE_ROLES, roles_of_domain
 from hubbub.intake.study_entries import build_domain, build_mechanism, check_known, described_fields, table_of
 from hubbub.mechanisms import Mechanism
 from hubbub.reports.validation import check_mechanism
 
 LIMITS = ("max_reports_per_user", *EPSILON_LIMITS)
-PLACE_ROLES = (("lat", "lon"), ("x", "y"))  # pairs of columns that hold a place
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Study(Portable):
         Limits on what a user spends in total, plain and per unit of distance; spending more gives a warning.
     columns : mapping from str to str, optional
         What the columns of reports are called, by what they hold: ``output``, ``user``, ``mechanism``, ``weight``,
-        ``stratum``, ``cluster``, ``group``, ``time``, ``watermark``; ``lat`` and ``lon``, or ``x`` and ``y``. No
-        part of the fingerprint: it does not change what reports mean.
+        ``stratum``, ``cluster``, ``group``, ``time``, ``watermark``; ``lat`` and ``lon``, or ``x`` and ``y``; of a
+        product ``output.NAME`` for each attribute. No part of the fingerprint: it does not change what reports mean.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def _columns(columns: object, domain: Domain, where: str) -> Mapping[str, str]:
             expected='names by what the columns hold, such as user = "device_id"',
             remedy="leave them out if the columns are called so themselves",
         )
-    check_known(columns, set(STUDY_COLUMNS), where)
+    check_known(columns, {*STUDY_COLUMNS, *roles_of_domain(domain)}, where)
     holds: dict[str, str] = {}
     for role, name in columns.items():
         if not isinstance(name, str) or not name:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from hubbub.core.errors import MechanismError, shorten
 from hubbub.core.serialization import ReadOnly
 from hubbub.core.text import listed
 from hubbub.domains import Domain, Product
-from hubbub.mechanisms.attribute_outputs import AttributeOutputs
+from hubbub.mechanisms.attribute_outputs import AttributeOutputs, Sent
 from hubbub.mechanisms.base import Mechanism, matrix_too_wide
 from hubbub.mechanisms.fake_value_odds import FakeValueOdds, fake_value_odds
 from hubbub.mechanisms.parameters import Probability, check_epsilon
@@ -40,6 +40,7 @@ class SeveralAttributes(Mechanism):
 
     domain: Product
     parts_: tuple[tuple[str, Mechanism], ...]
+    sent: ClassVar[Sent] = "some"  # how many attributes a report is about
 
     def _set(self, domain: object, named: Mapping[str, Any]) -> None:
         """Check the attributes' mechanisms, and build the product of their domains unless there is one."""
@@ -175,7 +176,7 @@ class SeveralAttributes(Mechanism):
     @cached_property
     def output_space(self) -> AttributeOutputs:
         """One entry for each attribute, or for some of them."""
-        return AttributeOutputs(self.domain, self.parts_, type(self).__name__)
+        return AttributeOutputs(self.domain, self.parts_, type(self).__name__, self.sent)
 
     @cached_property
     def _all_codes(self) -> Codes | None:
@@ -510,6 +511,7 @@ class SampleOne(OneAtRandom):
     domain: Product
     parts_: tuple[tuple[str, Mechanism], ...]
     probabilities_: tuple[Fraction, ...]
+    sent = "one"
 
     def __init__(
         self,
@@ -641,6 +643,7 @@ class SampleOneWithFakes(OneAtRandom):
     parts_: tuple[tuple[str, Mechanism], ...]
     probabilities_: tuple[Fraction, ...]
     fakes_: tuple[tuple[float, ...] | None, ...]  # None stands for equally many of each value
+    sent = "all"
 
     def __init__(
         self,
@@ -756,15 +759,6 @@ class SampleOneWithFakes(OneAtRandom):
 
     def _box_channel(self, codes: Codes) -> Channel:
         factors, picks = self._factors(codes)
-        if (picks == MISSING).any():
-            place = int(np.argmax((picks == MISSING).any(axis=1)))
-            raise MechanismError(
-                "a report lacks an attribute",
-                where=type(self).__name__,
-                got=self.output_space.write(self.output_space.decode(codes[[place]])[0]),
-                expected="an output for every attribute, fake or not",
-                remedy="use SampleOne where the other attributes are not sent",
-            )
         faked = []  # log Q_b of each row, -inf for outputs that no fake value gives
         for factor, own, prior in zip(factors, picks.T, self.fakes.values(), strict=True):
             with np.errstate(divide="ignore"):
