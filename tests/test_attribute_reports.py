@@ -522,6 +522,11 @@ def test_collect_and_estimate(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     document: Mapping[str, Any] = json.loads(done.stdout)
     assert document["users"] == 61
+    done = hubbub("estimate", "r.tally.parquet", "--method", "mle", "--quick", "-o", "e.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    table = pd.read_csv(tmp_path / "e.csv")
+    assert list(table) == ["age", "sex", "probability"]
+    assert table["probability"].tolist() == [entry["probability"] for entry in document["estimate"]]
     assert [entry["value"] for entry in document["estimate"][:2]] == [{"age": 18, "sex": "f"}, {"age": 18, "sex": "m"}]
 
 

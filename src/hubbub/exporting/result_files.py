@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -57,7 +58,7 @@ def write_result(
         write_json(document, path)
     elif ending in (".csv", ".parquet"):
         names = ["value", "probability", *([] if band is None else ["low", "high", "standard_error"])]
-        columns = {name: [entry[name] for entry in document["estimate"]] for name in names}
+        columns = _columns(document["estimate"], names)
         write_file(path, _table_bytes(columns, estimate.domain, ending))
     elif ending == ".geojson":
         intervals = {} if band is None else {"low": band.low, "high": band.high}
@@ -71,11 +72,27 @@ def write_result(
         write_file(path, picture_bytes(figure, ending, dpi=120))
 
 
+def _columns(entries: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
+    """Return the columns of a table: those with some names, where combinations of attributes have one for each."""
+    columns: dict[str, list[Any]] = {}
+    for name in names:
+        column = [entry[name] for entry in entries]
+        if name == "value" and column and isinstance(column[0], Mapping):
+            columns |= {attribute: [value[attribute] for value in column] for attribute in column[0]}
+        else:
+            columns[name] = column
+    return columns
+
+
+def _csv_table(columns: Mapping[str, Sequence[Any]]) -> bytes:
+    return csv_bytes(columns, zip(*columns.values(), strict=True))
+
+
 def _table_bytes(columns: dict[str, list[Any]], domain: Domain, ending: str) -> bytes:
     """Return a table of all values as a file; cells of the map have a place."""
     if ending == ".csv":
         placed = columns | (cell_columns(domain) if domain.is_on_map else {})
-        return csv_bytes(placed, zip(*placed.values(), strict=True))
+        return _csv_table(placed)
     if not domain.is_on_map:
         return parquet_bytes(columns)
     import shapely
@@ -92,7 +109,7 @@ def write_regions(shares: RegionShares, document: dict[str, Any], path: Path, *,
         write_file(path, shares.to_geojson().encode())
     elif ending == ".csv":
         columns = {**shares.columns(), WKT: [polygon.wkt for polygon in shares.regions.polygons]}
-        write_file(path, csv_bytes(columns, zip(*columns.values(), strict=True)))
+        write_file(path, _csv_table(columns))
     elif ending == ".parquet":
         check_on_map(shares.regions.grid)
         write_file(path, parquet_bytes(shares.columns(), shares.regions.polygons))
@@ -107,8 +124,8 @@ def write_resolution(resolution: Resolution, document: dict[str, Any], path: Pat
         write_json(document, path)
     elif ending == ".csv":
         names = ["part", "estimate", "low", "high", "told"]
-        rows = ([value, *(entry[name] for name in names)] for entry in document["parts"] for value in entry["values"])
-        write_file(path, csv_bytes(["value", *names], rows))
+        rows = [{**entry, "value": value} for entry in document["parts"] for value in entry["values"]]
+        write_file(path, _csv_table(_columns(rows, ["value", *names])))
     else:
         write_picture(resolution, path, title)
 
@@ -121,8 +138,7 @@ def write_comparison(
     if ending == ".json":
         write_json(document, path)
     elif ending == ".csv":
-        names = list(document["values"][0])
-        write_file(path, csv_bytes(names, ([row[name] for name in names] for row in document["values"])))
+        write_file(path, _csv_table(_columns(document["values"], list(document["values"][0]))))
     else:
         write_picture(comparison, path, title)
 
@@ -153,12 +169,12 @@ def write_groups(document: dict[str, Any], path: Path) -> None:
         return
     of_regions = document["groups"][0]["regions"]
     names = list(of_regions[0]) if of_regions else ["value", "probability", "low", "high", "standard_error"]
-    rows = (
-        [group["group"], *(entry[name] for name in names)]
+    rows = [
+        {**entry, "group": group["group"]}
         for group in document["groups"]
         for entry in group["regions" if of_regions else "estimate"]
-    )
-    write_file(path, csv_bytes(["group", *names], rows))
+    ]
+    write_file(path, _csv_table(_columns(rows, ["group", *names])))
 
 
 def write_json(document: dict[str, Any], path: Path) -> None:
