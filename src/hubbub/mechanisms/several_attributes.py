@@ -139,6 +139,21 @@ class SeveralAttributes(Mechanism):
         known = [size for size in sizes if size is not None]
         return known if len(known) == len(sizes) else None
 
+    @abstractmethod
+    def about(self, domain: Product) -> SeveralAttributes:
+        """Return how some of the attributes are reported, where the others are not looked at.
+
+        Parameters
+        ----------
+        domain
+            The product of these attributes alone.
+
+        Returns
+        -------
+        SeveralAttributes
+            The same way to report, over `domain`.
+        """
+
     # -- likelihoods ---------------------------------------------------------------------------------
 
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
@@ -191,6 +206,25 @@ class SeveralAttributes(Mechanism):
             Values by outputs.
         """
         return self.encoded_channel(codes, among).log_dense()
+
+    def joint_probabilities(self, tables: Sequence[Floats | None]) -> Floats:
+        """Return P(outputs | combination), given P(output | value) of each attribute, None where it is missing.
+
+        Parameters
+        ----------
+        tables
+            For each attribute its values by some of its outputs.
+
+        Returns
+        -------
+        numpy.ndarray
+            All combinations, the impossible ones included, by all combinations of outputs. Up to a factor: how likely
+            it is that attributes are missing does not count.
+        """
+        joint = np.ones((1, 1))
+        for table, side in zip(tables, self.domain.sides, strict=True):
+            joint = np.kron(joint, np.ones((side, 1)) if table is None else table)
+        return joint
 
     def _factors(self, codes: Codes) -> tuple[list[Channel], Positions]:
         """Return the likelihoods of each attribute's distinct outputs, and the place of each row's among them."""
@@ -278,6 +312,10 @@ class Split(SeveralAttributes):
 
     def __init__(self, domain: Product | Mapping[str, Mechanism] | None = None, /, **named: Mechanism) -> None:
         self._set(domain, named)
+
+    def about(self, domain: Product) -> Split:
+        """Return the same without the other attributes."""
+        return Split(domain, **{name: self.parts[name] for name in domain.attributes})
 
     @property
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the parts
@@ -396,6 +434,14 @@ class SampleOne(OneAtRandom):
         self._set(domain, named)
         self._set_probabilities(probabilities)
 
+    def about(self, domain: Product) -> SampleOne:
+        """Return the same among those who report one of these attributes."""
+        chances = {name: own for (name, _), own in zip(self.parts_, self.probabilities_, strict=True)}
+        kept = {name: chances[name] for name in domain.attributes}
+        total = sum(kept.values(), Fraction(0))
+        probabilities: Any = {name: own / total for name, own in kept.items()}  # exact
+        return SampleOne(domain, probabilities=probabilities, **{name: self.parts[name] for name in domain.attributes})
+
     @property
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the parts
         """The largest of the attributes'."""
@@ -510,6 +556,20 @@ class SampleOneWithFakes(OneAtRandom):
             kept.append(tuple((prior / prior.sum()).tolist()))
         object.__setattr__(self, "fakes_", tuple(kept))
 
+    def about(self, domain: Product) -> SampleOneWithFakes:
+        """Return the same with the probabilities as they are: where another attribute is true, all of these are fake."""
+        places = {name: place for place, (name, _) in enumerate(self.parts_)}
+        kept = [places[name] for name in domain.attributes]
+        smaller = SampleOneWithFakes(domain, **{name: self.parts[name] for name in domain.attributes})
+        object.__setattr__(smaller, "probabilities_", tuple(self.probabilities_[place] for place in kept))
+        object.__setattr__(smaller, "fakes_", tuple(self.fakes_[place] for place in kept))
+        return smaller
+
+    @property
+    def all_fake(self) -> float:
+        """How likely none of the attributes is the true one: 0, unless others were left out."""
+        return float(1 - sum(self.probabilities_, Fraction(0)))
+
     @property
     def fakes(self) -> Mapping[str, Floats]:
         """The distribution of fake values of each attribute."""
@@ -542,7 +602,20 @@ class SampleOneWithFakes(OneAtRandom):
             alone = np.full_like(picks, MISSING)
             alone[:, place] = own
             terms.append(KroneckerChannel(factors, alone, total - faked[place] + math.log(chance)))
+        if self.all_fake > 0.0:
+            nothing = np.full_like(picks, MISSING)
+            terms.append(KroneckerChannel(factors, nothing, total + math.log(self.all_fake)))
         return MixtureChannel(terms)
+
+    def joint_probabilities(self, tables: Sequence[Floats | None]) -> Floats:
+        """Return the mixture of all attributes that may be the true one."""
+        given = [table for table in tables if table is not None]
+        faked = [np.tile(np.array(prior) @ own, (len(own), 1)) for own, prior in zip(given, self.fakes_, strict=True)]
+        joint = self.all_fake * super().joint_probabilities(faked)
+        for place, chance in enumerate(self.probabilities_):
+            mixed = [own if place == other else fake for other, (own, fake) in enumerate(zip(given, faked, strict=True))]
+            joint += float(chance) * super().joint_probabilities(mixed)
+        return joint
 
     @cached_property
     def _ratios(self) -> list[tuple[Floats, Floats]]:
@@ -562,8 +635,8 @@ class SampleOneWithFakes(OneAtRandom):
         for _ in range(200):  # Dinkelbach: the best outputs for a ratio give a larger one, until they do not
             best = [int(np.argmax(high - ratio * low)) for high, low in self._ratios]
             pairs = list(zip(chances, self._ratios, best, strict=True))
-            above = math.fsum(chance * high[at] for chance, (high, _), at in pairs)
-            below = math.fsum(chance * low[at] for chance, (_, low), at in pairs)
+            above = math.fsum(chance * high[at] for chance, (high, _), at in pairs) + self.all_fake
+            below = math.fsum(chance * low[at] for chance, (_, low), at in pairs) + self.all_fake
             if below == 0.0:
                 return math.inf
             if above / below <= ratio * (1.0 + 1e-15):
@@ -578,7 +651,7 @@ class SampleOneWithFakes(OneAtRandom):
         least = [chance * float(low.min()) for chance, (_, low) in zip(chances, self._ratios, strict=True)]
         largest = 1.0
         for place, (chance, (high, low)) in enumerate(zip(chances, self._ratios, strict=True)):
-            others = math.fsum(least) - least[place]
+            others = math.fsum(least) - least[place] + self.all_fake
             with np.errstate(divide="ignore"):
                 largest = max(largest, float(((chance * high + others) / (chance * low + others)).max()))
         return math.log(largest)

@@ -1,0 +1,1 @@
+"""Whether two attributes are related, and how strongly."""

@@ -1,0 +1,61 @@
+"""Two attributes: the reports about them alone, and distributions as tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.core.arrays import Floats
+from hubbub.domains import Product
+from hubbub.likelihood import Likelihood
+from hubbub.reports import Reports
+from hubbub.reports.attribute_reduction import about_attributes
+
+
+@dataclass(frozen=True, eq=False)
+class AttributePair:
+    """Two attributes of a product, in its order, and the reports about both or either of them."""
+
+    names: tuple[str, str]
+    reports: Reports
+
+    @classmethod
+    def of(cls, reports: Reports, names: tuple[str, str], where: str) -> AttributePair:
+        """Leave out of the reports what they say about other attributes."""
+        reduced = about_attributes(reports, names, where)
+        assert isinstance(reduced.domain, Product)  # noqa: S101  # what is left is a product of two
+        first, second = reduced.domain.attributes
+        return cls((first, second), reduced)
+
+    @property
+    def domain(self) -> Product:
+        """The product of the two."""
+        assert isinstance(self.reports.domain, Product)  # noqa: S101  # as in `of`
+        return self.reports.domain
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """The number of values of each."""
+        first, second = self.domain.sides
+        return first, second
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """The likelihood of the reports, over all combinations."""
+        return Likelihood.of(self.reports)
+
+    def margins(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Return the shares of each attribute's values, given those of combinations."""
+        table = shares.reshape(self.sides)
+        return table.sum(axis=1), table.sum(axis=0)
+
+
+def margin_moves(first: Floats, second: Floats) -> Floats:
+    """Return how the shares of combinations move with those of each attribute's values, from first times second.
+
+    A row for each value of the first attribute, then for each of the second.
+    """
+    along_first = np.kron(np.eye(first.size), second)
+    along_second = np.kron(first, np.eye(second.size))
+    return np.concatenate([along_first, along_second])

@@ -1,0 +1,138 @@
+"""A test of whether two attributes are independent.
+
+The statistic is the likelihood ratio, computed near the likeliest distribution with independent attributes a and b: with s
+the score there and J its information,
+
+    T = 2 (min of h'Jh/2 - s'h over moves of a and b  -  the same over all moves of the joint distribution),
+
+over moves that keep all probabilities at least 0. With no noise it is Pearson's chi-square of the table of counts. The
+p-value is the share of simulated studies with a T as large: users come from a times b, and report as the real ones did.
+
+Shares of a and b that are doubtful are taken to be 0 in the simulation, as in the test of equal groups
+(`comparison.equality_test`). Chi-square would be wrong: where shares may be 0, T has no chi-square distribution.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hubbub.association.attribute_pair import AttributePair, margin_moves
+from hubbub.association.independent_fit import IndependentFit
+from hubbub.association.score_simulation import ScoreSimulation
+from hubbub.comparison.equality_test import MAX_DRAWS, MAX_WORK, MIN_DRAWS, without_doubtful
+from hubbub.comparison.tail_probability import tail_probability
+from hubbub.core.arrays import Floats, frozen
+from hubbub.core.progress import Progress
+from hubbub.core.serialization import Portable
+from hubbub.likelihood import Likelihood
+from hubbub.solvers.boundary_deviance import limited_minima
+
+BATCH_DRAWS = 2_000
+MAX_LOOKED_PATTERNS = 4_000  # from which it is decided whether reports depend on more than marginals
+MAX_ROUNDING = 1e-9  # of likelihoods, relative
+
+
+@dataclass(frozen=True, eq=False)
+class IndependenceTest(Portable):
+    """The test: the likelihood ratio, its p-value, and how that was found."""
+
+    statistic: float  # T
+    deviance: float  # twice what independence costs of the log-likelihood, without approximation
+    p_value: float
+    note: str
+    sample: Floats = field(repr=False)  # of T under independence
+
+
+class IndependenceRatio:
+    """T, for many scores at once."""
+
+    def __init__(self, information: Floats, first: Floats, second: Floats, users: float) -> None:
+        self._information, self._users, root = information, users, math.sqrt(users)
+        self._lower = -root * np.outer(first, second).ravel()
+        self._total = np.ones(self._lower.size)
+        self._moves = margin_moves(first, second)
+        self._lower_of_margins = -root * np.concatenate([first, second])
+        self._totals_of_margins = np.repeat(np.eye(2), [first.size, second.size], axis=1)
+
+    def of(self, scores: Floats) -> Floats:
+        """Return T for scores: draws by values."""
+        moves = self._moves
+        free = limited_minima(self._information, scores, self._lower, self._total, self._users)
+        held = limited_minima(
+            moves @ self._information @ moves.T,
+            scores @ moves.T,
+            self._lower_of_margins,
+            self._totals_of_margins,
+            self._users,
+        )
+        return np.maximum(0.0, 2.0 * (held - free))
+
+
+@dataclass(frozen=True, eq=False)
+class Independent:
+    """Two attributes under the hypothesis that they are independent."""
+
+    first: Floats  # shares, without doubtful ones
+    second: Floats
+    simulation: ScoreSimulation
+    ratio: IndependenceRatio
+
+    @classmethod
+    def of(cls, pair: AttributePair, fit: IndependentFit, rng: np.random.Generator, max_draws: int) -> Independent:
+        """Leave out doubtful shares, and prepare simulations."""
+        first, second = (without_doubtful(fit.axis(place), rng) for place in (0, 1))
+        draws = int(np.clip(MAX_WORK / len(pair.domain) ** 2, MIN_DRAWS, max_draws))
+        point = fit.point.at(np.outer(first, second).ravel())
+        simulation = ScoreSimulation(point, pair.reports, draws, rng)
+        return cls(first, second, simulation, IndependenceRatio(simulation.information, first, second, simulation.users))
+
+    @property
+    def observed(self) -> float:
+        """T of the reports."""
+        return float(self.ratio.of(self.simulation.observed[None])[0])
+
+    def sample(self, theta: Floats, what: str) -> Generator[Any, None, Floats]:
+        """Return T of simulated studies whose users come from a distribution."""
+        scores = self.simulation.scores(theta)
+        found = np.empty(len(scores))
+        for start in range(0, len(scores), BATCH_DRAWS):
+            yield Progress(start, len(scores), what)
+            found[start : start + BATCH_DRAWS] = self.ratio.of(scores[start : start + BATCH_DRAWS])
+        return found
+
+
+def independence_test(
+    pair: AttributePair, fit: IndependentFit, top: float, rng: np.random.Generator, max_draws: int = MAX_DRAWS
+) -> Generator[Any, None, tuple[IndependenceTest, Independent]]:
+    """Test whether two attributes are independent; `top` is the largest log-likelihood of all distributions."""
+    null = Independent.of(pair, fit, rng, max_draws)
+    sample = yield from null.sample(null.simulation.point.theta, "testing independence")
+    observed = null.observed
+    deviance = 2.0 * max(0.0, top - fit.point.log_likelihood)
+    note = f"{sample.size:,} {null.simulation.what}"
+    return IndependenceTest(observed, deviance, tail_probability(sample, observed), note, frozen(sample)), null
+
+
+def depends_on_marginals_alone(likelihood: Likelihood, sides: tuple[int, int]) -> bool:
+    """Whether no two joint distributions with the same marginals give the reports different probabilities.
+
+    Moves of a joint distribution that keep both marginals are those of interactions. Reports tell nothing about them if
+    they change no pattern's probability, or none in another way than some move of the marginals does.
+    """
+    channel, sent = likelihood.channel, np.flatnonzero(likelihood.sent)
+    picked = sent[np.unique(np.linspace(0, sent.size - 1, min(sent.size, MAX_LOOKED_PATTERNS)).astype(np.int64))]
+    columns = np.exp(channel.log_columns(picked) - channel.log_scale[picked])
+    columns /= columns.mean(axis=0)
+    table = columns.reshape(*sides, -1)
+    interactions = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean(axis=(0, 1))
+    even = margin_moves(np.full(sides[0], 1.0 / sides[0]), np.full(sides[1], 1.0 / sides[1]))
+    left, sizes, _ = np.linalg.svd((even @ columns).T, full_matrices=False)
+    seen = left[:, sizes > MAX_ROUNDING * sizes[0]]
+    rows = interactions.reshape(-1, picked.size)
+    rest = rows - (rows @ seen) @ seen.T
+    return bool(np.abs(rest).max() <= MAX_ROUNDING * np.abs(columns).max())
