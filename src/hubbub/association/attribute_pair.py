@@ -23,7 +23,9 @@ class AttributePair:
     @classmethod
     def of(cls, reports: Reports, names: tuple[str, str], where: str) -> AttributePair:
         """Leave out of the reports what they say about other attributes."""
-        reduced = about_attributes(reports, names, where)
+        order = getattr(reports.domain, "attributes", {})
+        in_order = tuple(name for name in order if name in names) if set(names) <= set(order) else names
+        reduced = about_attributes(reports, in_order if len(set(names)) == 2 else names, where)
         assert isinstance(reduced.domain, Product)  # noqa: S101  # what is left is a product of two
         first, second = reduced.domain.attributes
         return cls((first, second), reduced)

@@ -1,7 +1,7 @@
 """A test of whether two attributes are independent.
 
-The statistic is the likelihood ratio, computed near the likeliest distribution with independent attributes a and b: with s
-the score there and J its information,
+The statistic is the likelihood ratio, computed near the likeliest distribution with independent attributes a and b:
+with s the score there and J its information,
 
     T = 2 (min of h'Jh/2 - s'h over moves of a and b  -  the same over all moves of the joint distribution),
 
@@ -23,16 +23,16 @@ import numpy as np
 
 from hubbub.association.attribute_pair import AttributePair, margin_moves
 from hubbub.association.independent_fit import IndependentFit
-from hubbub.association.score_simulation import ScoreSimulation
+from hubbub.association.score_simulation import ScoreSimulation, output_tables
 from hubbub.comparison.equality_test import MAX_DRAWS, MAX_WORK, MIN_DRAWS, without_doubtful
 from hubbub.comparison.tail_probability import tail_probability
-from hubbub.core.arrays import Floats, frozen
+from hubbub.core.arrays import Floats, Positions, frozen
 from hubbub.core.progress import Progress
 from hubbub.core.serialization import Portable
-from hubbub.likelihood import Likelihood
 from hubbub.solvers.boundary_deviance import limited_minima
 
 BATCH_DRAWS = 2_000
+MAX_ERRORS_OF_DOUBTFUL = 1.2  # standard errors of a share of either attribute, below which it is simulated as 0
 MAX_LOOKED_PATTERNS = 4_000  # from which it is decided whether reports depend on more than marginals
 MAX_ROUNDING = 1e-9  # of likelihoods, relative
 
@@ -81,29 +81,30 @@ class Independent:
     second: Floats
     simulation: ScoreSimulation
     ratio: IndependenceRatio
+    draws: int
 
     @classmethod
     def of(cls, pair: AttributePair, fit: IndependentFit, rng: np.random.Generator, max_draws: int) -> Independent:
         """Leave out doubtful shares, and prepare simulations."""
-        first, second = (without_doubtful(fit.axis(place), rng) for place in (0, 1))
+        first, second = (without_doubtful(fit.axis(place), rng, MAX_ERRORS_OF_DOUBTFUL) for place in (0, 1))
         draws = int(np.clip(MAX_WORK / len(pair.domain) ** 2, MIN_DRAWS, max_draws))
         point = fit.point.at(np.outer(first, second).ravel())
         simulation = ScoreSimulation(point, pair.reports, draws, rng)
-        return cls(first, second, simulation, IndependenceRatio(simulation.information, first, second, simulation.users))
+        ratio = IndependenceRatio(simulation.information, first, second, simulation.users)
+        return cls(first, second, simulation, ratio, draws)
 
     @property
     def observed(self) -> float:
         """T of the reports."""
         return float(self.ratio.of(self.simulation.observed[None])[0])
 
-    def sample(self, theta: Floats, what: str) -> Generator[Any, None, Floats]:
+    def sample(self, theta: Floats, draws: int, what: str) -> Generator[Any, None, Floats]:
         """Return T of simulated studies whose users come from a distribution."""
-        scores = self.simulation.scores(theta)
-        found = np.empty(len(scores))
-        for start in range(0, len(scores), BATCH_DRAWS):
-            yield Progress(start, len(scores), what)
-            found[start : start + BATCH_DRAWS] = self.ratio.of(scores[start : start + BATCH_DRAWS])
-        return found
+        found = []
+        for start in range(0, draws, BATCH_DRAWS):
+            yield Progress(start, draws, what)
+            found.append(self.ratio.of(self.simulation.scores(theta, min(BATCH_DRAWS, draws - start))))
+        return np.concatenate(found)
 
 
 def independence_test(
@@ -111,28 +112,45 @@ def independence_test(
 ) -> Generator[Any, None, tuple[IndependenceTest, Independent]]:
     """Test whether two attributes are independent; `top` is the largest log-likelihood of all distributions."""
     null = Independent.of(pair, fit, rng, max_draws)
-    sample = yield from null.sample(null.simulation.point.theta, "testing independence")
+    sample = yield from null.sample(null.simulation.point.theta, null.draws, "testing independence")
     observed = null.observed
     deviance = 2.0 * max(0.0, top - fit.point.log_likelihood)
     note = f"{sample.size:,} {null.simulation.what}"
     return IndependenceTest(observed, deviance, tail_probability(sample, observed), note, frozen(sample)), null
 
 
-def depends_on_marginals_alone(likelihood: Likelihood, sides: tuple[int, int]) -> bool:
-    """Whether no two joint distributions with the same marginals give the reports different probabilities.
+def depends_on_marginals_alone(pair: AttributePair) -> bool:
+    """Whether no two joint distributions with the same marginals give reports of this kind different probabilities.
 
     Moves of a joint distribution that keep both marginals are those of interactions. Reports tell nothing about them if
-    they change no pattern's probability, or none in another way than some move of the marginals does.
+    they change no output's probability, or none in another way than some move of the marginals does.
     """
-    channel, sent = likelihood.channel, np.flatnonzero(likelihood.sent)
-    picked = sent[np.unique(np.linspace(0, sent.size - 1, min(sent.size, MAX_LOOKED_PATTERNS)).astype(np.int64))]
-    columns = np.exp(channel.log_columns(picked) - channel.log_scale[picked])
-    columns /= columns.mean(axis=0)
+    sides, columns = pair.sides, _likelihoods(pair)
+    columns = columns / columns.mean(axis=0)
     table = columns.reshape(*sides, -1)
     interactions = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean(axis=(0, 1))
     even = margin_moves(np.full(sides[0], 1.0 / sides[0]), np.full(sides[1], 1.0 / sides[1]))
     left, sizes, _ = np.linalg.svd((even @ columns).T, full_matrices=False)
     seen = left[:, sizes > MAX_ROUNDING * sizes[0]]
-    rows = interactions.reshape(-1, picked.size)
+    rows = interactions.reshape(len(columns), -1)
     rest = rows - (rows @ seen) @ seen.T
     return bool(np.abs(rest).max() <= MAX_ROUNDING * np.abs(columns).max())
+
+
+def _likelihoods(pair: AttributePair) -> Floats:
+    """Return the likelihoods of all outputs that users could send, or of the patterns they sent (values by outputs).
+
+    Of many, some are enough.
+    """
+    tables = output_tables(pair.reports)
+    if tables is not None:
+        columns = np.concatenate([table.probabilities for table in tables], axis=1)
+        return columns[:, _evenly(np.flatnonzero(columns.any(axis=0)))]
+    channel = pair.likelihood.channel
+    picked = _evenly(np.flatnonzero(pair.likelihood.sent))
+    return np.exp(channel.log_columns(picked) - channel.log_scale[picked])
+
+
+def _evenly(places: Positions) -> Positions:
+    few = min(places.size, MAX_LOOKED_PATTERNS)
+    return np.asarray(places[np.unique(np.linspace(0, places.size - 1, few).astype(np.int64))])

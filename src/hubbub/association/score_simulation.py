@@ -1,14 +1,15 @@
 """Scores of reports at a distribution with independent attributes: those observed, and those of simulated reports.
 
 The score at theta is the sum over users of g_xi / f_i - 1, divided by the root of their number; J is the information
-per user. Reports are drawn output by output where all outputs can be listed. Elsewhere scores are drawn from their normal
-limit, and so are those of users with survey weights, with the covariance of the sample. If users come from another
-distribution, scores lie about sqrt(n) J (other - theta).
+per user. Reports are drawn output by output where all outputs can be listed. Elsewhere scores are drawn from their
+normal limit, and so are those of users with survey weights, with the covariance of the sample. If users come from
+another distribution, scores lie about sqrt(n) J (other - theta).
 """
 
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ class ScoreSimulation:
     """Scores at one distribution, as chance makes them."""
 
     def __init__(self, point: Point, reports: Reports, draws: int, rng: np.random.Generator) -> None:
-        self.point, self.draws, self._rng = point, draws, rng
+        self.point, self._rng = point, rng
         self.users = point.likelihood.total
         tables = None if reports.survey is not None else output_tables(reports)
         self._ratios: list[tuple[OutputTable, Floats]] = []
@@ -55,21 +56,21 @@ class ScoreSimulation:
         """The score of the reports."""
         return math.sqrt(self.users) * (self.point.gradient - 1.0)
 
-    def scores(self, theta: Floats) -> Floats:
-        """Return the scores of users who come from a distribution: draws by values."""
+    def scores(self, theta: Floats, draws: int) -> Floats:
+        """Return the scores of simulated studies whose users come from a distribution: draws by values."""
         root = math.sqrt(self.users)
         if not self.is_exact:
             middle = root * (self.information @ (theta - self.point.theta))
-            normal = self._rng.standard_normal((self.draws, theta.size))
+            normal = self._rng.standard_normal((draws, theta.size))
             return np.asarray(middle + normal @ self._covariance_root.T)
-        scores = np.zeros((self.draws, theta.size))
+        scores = np.zeros((draws, theta.size))
         for table, ratio in self._ratios:
             fitted = np.maximum(theta @ table.probabilities, 0.0)
-            counts = self._rng.multinomial(table.users, fitted / fitted.sum(), size=self.draws)
+            counts = self._rng.multinomial(table.users, fitted / fitted.sum(), size=draws)
             scores += (counts @ ratio.T - table.users) / root
         return scores
 
-    @property
+    @cached_property
     def _covariance_root(self) -> Floats:
         weighted = self.point.likelihood.survey is not None
         eigenvalues, eigenvectors = np.linalg.eigh(score_covariance(self.point) if weighted else self.information)

@@ -221,9 +221,9 @@ class SeveralAttributes(Mechanism):
             All combinations, the impossible ones included, by all combinations of outputs. Up to a factor: how likely
             it is that attributes are missing does not count.
         """
-        joint = np.ones((1, 1))
+        joint: Floats = np.ones((1, 1))
         for table, side in zip(tables, self.domain.sides, strict=True):
-            joint = np.kron(joint, np.ones((side, 1)) if table is None else table)
+            joint = np.asarray(np.kron(joint, np.ones((side, 1)) if table is None else table), dtype=np.float64)
         return joint
 
     def _factors(self, codes: Codes) -> tuple[list[Channel], Positions]:
@@ -557,10 +557,11 @@ class SampleOneWithFakes(OneAtRandom):
         object.__setattr__(self, "fakes_", tuple(kept))
 
     def about(self, domain: Product) -> SampleOneWithFakes:
-        """Return the same with the probabilities as they are: where another attribute is true, all of these are fake."""
+        """Return the same with the probabilities as they are: all are fake where another attribute is the true one."""
         places = {name: place for place, (name, _) in enumerate(self.parts_)}
         kept = [places[name] for name in domain.attributes]
-        smaller = SampleOneWithFakes(domain, **{name: self.parts[name] for name in domain.attributes})
+        named: dict[str, Any] = {name: self.parts[name] for name in domain.attributes}
+        smaller = SampleOneWithFakes(domain, **named)
         object.__setattr__(smaller, "probabilities_", tuple(self.probabilities_[place] for place in kept))
         object.__setattr__(smaller, "fakes_", tuple(self.fakes_[place] for place in kept))
         return smaller
@@ -613,7 +614,9 @@ class SampleOneWithFakes(OneAtRandom):
         faked = [np.tile(np.array(prior) @ own, (len(own), 1)) for own, prior in zip(given, self.fakes_, strict=True)]
         joint = self.all_fake * super().joint_probabilities(faked)
         for place, chance in enumerate(self.probabilities_):
-            mixed = [own if place == other else fake for other, (own, fake) in enumerate(zip(given, faked, strict=True))]
+            mixed = [
+                own if place == other else fake for other, (own, fake) in enumerate(zip(given, faked, strict=True))
+            ]
             joint += float(chance) * super().joint_probabilities(mixed)
         return joint
 

@@ -48,11 +48,11 @@ def about_attributes(reports: Reports, names: Sequence[str], where: str) -> Repo
     if reports.survey is None:
         return together
     moved = []
-    for block, places in reduced:
-        if block is None:
+    for some, places in reduced:
+        if some is None:
             moved.append(places)
             continue
-        own = together.positions_of(Reports(margin.domain, (block,)))
+        own = together.positions_of(Reports(margin.domain, (some,)))
         moved.append(np.where(places >= 0, own[places], -1))
     positions = np.concatenate(moved)
     rows = np.flatnonzero(positions[reports.survey.patterns] >= 0)
