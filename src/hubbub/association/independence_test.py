@@ -8,8 +8,11 @@ with s the score there and J its information,
 over moves that keep all probabilities at least 0. With no noise it is Pearson's chi-square of the table of counts. The
 p-value is the share of simulated studies with a T as large: users come from a times b, and report as the real ones did.
 
-Shares of a and b that are doubtful are taken to be 0 in the simulation, as in the test of equal groups
-(`comparison.equality_test`). Chi-square would be wrong: where shares may be 0, T has no chi-square distribution.
+Chi-square would be wrong: where shares may be 0, T has no chi-square distribution. Shares of a and b that are doubtful
+are taken to be 0 in the simulation, as in the test of equal groups (`comparison.equality_test`). Here that alone would
+not do: a value with a doubtful share brings as many moves as the other attribute has values, and T would depend on
+whether they are possible. So among all moves, such a value moves as a whole, as it does under independence (but never
+one of an attribute's two most frequent values). T then says nothing about values that hardly anybody has.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.association.attribute_pair import AttributePair, margin_moves
 from hubbub.association.independent_fit import IndependentFit
@@ -32,7 +36,7 @@ from hubbub.core.serialization import Portable
 from hubbub.solvers.boundary_deviance import limited_minima
 
 BATCH_DRAWS = 2_000
-MAX_ERRORS_OF_DOUBTFUL = 1.2  # standard errors of a share of either attribute, below which it is simulated as 0
+MIN_PRESENT_VALUES = 2  # of each attribute: with fewer there is nothing to test
 MAX_LOOKED_PATTERNS = 4_000  # from which it is decided whether reports depend on more than marginals
 MAX_ROUNDING = 1e-9  # of likelihoods, relative
 
@@ -53,24 +57,30 @@ class IndependenceRatio:
 
     def __init__(self, information: Floats, first: Floats, second: Floats, users: float) -> None:
         self._information, self._users, root = information, users, math.sqrt(users)
-        self._lower = -root * np.outer(first, second).ravel()
-        self._total = np.ones(self._lower.size)
         self._moves = margin_moves(first, second)
+        free = np.outer(_present(first), _present(second)).ravel()
+        shy = np.concatenate([~_present(first), ~_present(second)])  # values that move as wholes
+        self._all_moves = np.concatenate([np.eye(free.size)[free], self._moves[shy]])
+        self._lower = np.concatenate([-root * np.outer(first, second).ravel()[free], np.zeros(np.count_nonzero(shy))])
+        self._total = np.ones(self._lower.size)
         self._lower_of_margins = -root * np.concatenate([first, second])
         self._totals_of_margins = np.repeat(np.eye(2), [first.size, second.size], axis=1)
 
     def of(self, scores: Floats) -> Floats:
         """Return T for scores: draws by values."""
-        moves = self._moves
-        free = limited_minima(self._information, scores, self._lower, self._total, self._users)
-        held = limited_minima(
-            moves @ self._information @ moves.T,
-            scores @ moves.T,
-            self._lower_of_margins,
-            self._totals_of_margins,
-            self._users,
-        )
+        held = self._minima(self._moves, scores, self._lower_of_margins, self._totals_of_margins)
+        free = self._minima(self._all_moves, scores, self._lower, self._total)
         return np.maximum(0.0, 2.0 * (held - free))
+
+    def _minima(self, moves: Floats, scores: Floats, lower: Floats, equal: Floats) -> Floats:
+        return limited_minima(moves @ self._information @ moves.T, scores @ moves.T, lower, equal, self._users)
+
+
+def _present(shares: Floats) -> NDArray[np.bool_]:
+    """Return which values have a share, and the two largest in any case."""
+    present = shares > 0.0
+    present[np.argsort(-shares, kind="stable")[:MIN_PRESENT_VALUES]] = True
+    return present
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +96,7 @@ class Independent:
     @classmethod
     def of(cls, pair: AttributePair, fit: IndependentFit, rng: np.random.Generator, max_draws: int) -> Independent:
         """Leave out doubtful shares, and prepare simulations."""
-        first, second = (without_doubtful(fit.axis(place), rng, MAX_ERRORS_OF_DOUBTFUL) for place in (0, 1))
+        first, second = (without_doubtful(fit.axis(place), rng) for place in (0, 1))
         draws = int(np.clip(MAX_WORK / len(pair.domain) ** 2, MIN_DRAWS, max_draws))
         point = fit.point.at(np.outer(first, second).ravel())
         simulation = ScoreSimulation(point, pair.reports, draws, rng)

@@ -157,7 +157,7 @@ class LikelihoodRatio:
         return limited_minima(information, scores, self._lower, self._total, self._users)
 
 
-def without_doubtful(common: Point, rng: np.random.Generator, max_errors: float = MAX_ERRORS_OF_DOUBTFUL) -> Floats:
+def without_doubtful(common: Point, rng: np.random.Generator) -> Floats:
     """Return the common distribution without shares that are small beside their standard errors.
 
     A share of 0 is estimated as a small one half of the time, and a small one as 0. Simulations that take either for
@@ -176,7 +176,7 @@ def without_doubtful(common: Point, rng: np.random.Generator, max_errors: float 
     # The sums of ever larger corners of the covariance are the variances of the sums.
     corners = covariance[np.ix_(order, order)].cumsum(axis=0).cumsum(axis=1).diagonal()
     errors_of_sums = np.sqrt(np.maximum(corners, 0.0))
-    is_doubtful = (shares < max_errors * errors) & (sums < max_errors * errors_of_sums)
+    is_doubtful = (shares < MAX_ERRORS_OF_DOUBTFUL * errors) & (sums < MAX_ERRORS_OF_DOUBTFUL * errors_of_sums)
     gone = order[np.logical_and.accumulate(is_doubtful)]
     kept = common.theta.copy()
     kept[np.flatnonzero(positive)[gone]] = 0.0
