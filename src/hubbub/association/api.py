@@ -12,7 +12,7 @@ from hubbub.association.attribute_pair import AttributePair
 from hubbub.association.independence_test import depends_on_marginals_alone, independence_test
 from hubbub.association.independent_fit import independent_fit
 from hubbub.association.odds_profile import odds_interval
-from hubbub.association.result import Independence, OddsRatio
+from hubbub.association.result import Independence, OddsRatio, untested
 from hubbub.association.strength_interval import Strengths, strength_interval
 from hubbub.association.strength_measures import cramers_v, max_mutual_information, mutual_information, odds_ratio
 from hubbub.association.validation import WHERE, check_exact, check_odds, check_size
@@ -126,7 +126,7 @@ def _independence(
     domain = Product({name: pair.domain.attributes[name] for name in names})
     swapped = names != pair.names
     if reason := _why_untestable(pair):
-        return Independence.untested(names, domain, pair.reports.users, level, reason)
+        return untested(names, domain, pair.reports.users, level, reason)
     shown = yield from shown_estimate(reports, estimate, WHERE)
     table = shown.marginal(*pair.names).probabilities.reshape(pair.sides)
     top = (yield from LikelihoodRegion.around(pair.likelihood)).top

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -26,15 +27,13 @@ class AttributePair:
         order = getattr(reports.domain, "attributes", {})
         in_order = tuple(name for name in order if name in names) if set(names) <= set(order) else names
         reduced = about_attributes(reports, in_order if len(set(names)) == 2 else names, where)
-        assert isinstance(reduced.domain, Product)  # noqa: S101  # what is left is a product of two
-        first, second = reduced.domain.attributes
+        first, second = cast("Product", reduced.domain).attributes  # what is left is a product of two
         return cls((first, second), reduced)
 
     @property
     def domain(self) -> Product:
         """The product of the two."""
-        assert isinstance(self.reports.domain, Product)  # noqa: S101  # as in `of`
-        return self.reports.domain
+        return cast("Product", self.reports.domain)  # as in `of`
 
     @property
     def sides(self) -> tuple[int, int]:

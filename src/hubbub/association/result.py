@@ -117,12 +117,6 @@ class Independence(Portable):
     bounded: bool
     odds_ratio: OddsRatio | None
 
-    @classmethod
-    def untested(cls, names: tuple[str, str], domain: Product, users: int, level: float, reason: str) -> Independence:
-        """Return the result where the reports cannot tell."""
-        nothing = frozen(np.full(domain.sides, np.nan))
-        return cls(names, domain, users, level, False, reason, None, None, None, "", nothing, None, None, False, None)
-
     @property
     def rejected(self) -> bool:
         """Whether the reports show that the attributes are related: `p_value` is at most 1 - `level`."""
@@ -300,3 +294,11 @@ class Independence(Portable):
 
 def _interval_text(own: IntervalEstimate) -> str:
     return f"{own.estimate:.4g}, between {own.low:.4g} and {own.high:.4g}"
+
+
+def untested(names: tuple[str, str], domain: Product, users: int, level: float, reason: str) -> Independence:
+    """Return the result where the reports cannot tell."""
+    nothing = frozen(np.full(domain.sides, np.nan))
+    return Independence(
+        names, domain, users, level, False, reason, None, None, None, "", nothing, None, None, False, None
+    )

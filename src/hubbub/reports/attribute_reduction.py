@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from hubbub.core.arrays import Codes, Positions
 from hubbub.core.errors import ReportsError, shorten
 from hubbub.core.text import listed
 from hubbub.domains import Product
+from hubbub.domains.product import as_product
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.reports.blocks import Block, Joint, Singles, common_items
@@ -35,8 +37,8 @@ def about_attributes(reports: Reports, names: Sequence[str], where: str) -> Repo
     margin = product.margin(names, where)
     if len(names) == len(product.attributes):
         return reports
-    assert isinstance(margin.domain, Product)  # noqa: S101  # of two names or more
-    reduced = [_reduced(block, margin.domain, where) for block in reports.blocks]
+    domain = cast("Product", margin.domain)  # of two names or more
+    reduced = [_reduced(block, domain, where) for block in reports.blocks]
     kept = [block for block, _ in reduced if block is not None]
     if not kept:
         got = f"no output for {listed(list(names), word='or')}"
@@ -44,7 +46,7 @@ def about_attributes(reports: Reports, names: Sequence[str], where: str) -> Repo
     merged: dict[object, Block] = {}
     for block in kept:
         merged[block.form] = merged[block.form].merge(block) if block.form in merged else block
-    together = Reports(margin.domain, in_order(merged.values()))
+    together = Reports(domain, in_order(merged.values()))
     if reports.survey is None:
         return together
     moved = []
@@ -52,17 +54,18 @@ def about_attributes(reports: Reports, names: Sequence[str], where: str) -> Repo
         if some is None:
             moved.append(places)
             continue
-        own = together.positions_of(Reports(margin.domain, (some,)))
+        own = together.positions_of(Reports(domain, (some,)))
         moved.append(np.where(places >= 0, own[places], -1))
     positions = np.concatenate(moved)
     rows = np.flatnonzero(positions[reports.survey.patterns] >= 0)
-    return Reports(margin.domain, together.blocks, reports.survey.rows(rows).moved(positions))
+    return Reports(domain, together.blocks, reports.survey.rows(rows).moved(positions))
 
 
 def _product_of(reports: Reports, where: str) -> Product:
-    if isinstance(reports.domain, Product):
-        return reports.domain
-    restricted = isinstance(reports.domain.unrestricted, Product)
+    product = as_product(reports.domain)
+    if product is not None:
+        return product
+    restricted = as_product(reports.domain.unrestricted) is not None
     raise ReportsError(
         "some combinations were left out" if restricted else "values are not combinations of attributes",
         where=where,
