@@ -12,7 +12,7 @@ import hubbub as hb
 from hubbub.channels import StackedChannel
 from hubbub.comparison.api import holm
 from hubbub.comparison.distance_intervals import transport_potential, variation_potential
-from hubbub.comparison.equality_test import MAX_ERRORS_OF_DOUBTFUL, _without_doubtful, equality_test
+from hubbub.comparison.equality_test import MAX_ERRORS_OF_DOUBTFUL, equality_test, without_doubtful
 from hubbub.comparison.populations import Populations
 from hubbub.core.progress import finish
 from hubbub.intervals.deviance_cutoff import LocalScores
@@ -420,7 +420,7 @@ def test_shares_are_taken_for_empty_only_as_far_as_they_are_doubtful_together() 
             for count in range(1, len(alone) + 1)
         ]
         count = may_go.index(False) if False in may_go else len(alone)
-        gone = np.flatnonzero(positive & (_without_doubtful(common, rng) == 0.0))
+        gone = np.flatnonzero(positive & (without_doubtful(common, rng) == 0.0))
         assert sorted(np.flatnonzero(positive)[alone[:count]]) == gone.tolist()
         fewer += count < len(alone)
     assert fewer > 0  # the rule for single shares alone would fail

@@ -57,6 +57,8 @@ SHORE = hb.Grid.over(south=37.7, west=-122.5, north=37.8, east=-122.4, columns=4
 ANSWER = hb.RandomizedResponse(COIN, 1.0)
 COLOUR = hb.RandomizedResponse(COLOURS, 1.0)
 AGE = hb.TruncatedGeometric(AGES, 0.5)
+BOTH = hb.Split(tea=ANSWER, hue=COLOUR)
+PAIRS = hb.Reports.from_outputs(BOTH, [("yes", "red"), ("no", "blue"), ("no", "green")])
 NOISY = hb.Geometric(DIGITS, 0.5)
 PLACE = hb.PlanarGeometric(LAND, 1.0)
 PAIR = hb.PlanarGeometric(GRID, 1.0, truncated=False)

@@ -1,5 +1,6 @@
 """Everything that `import hubbub as hb` offers, gathered from where it lives."""
 
+from hubbub.association import Independence, independence
 from hubbub.auditing import Audit, audit, error_probability
 from hubbub.cluster import ClusterReports
 from hubbub.comparison import Comparison, GroupComparison, compare, compare_groups
@@ -106,6 +107,7 @@ __all__ = [
     "HubbubWarning",
     "Identification",
     "ImpossibleReportError",
+    "Independence",
     "IntakeError",
     "Integers",
     "Interval",
@@ -158,6 +160,7 @@ __all__ = [
     "export_tables",
     "fit_test",
     "identify",
+    "independence",
     "interval",
     "kl_divergence",
     "log_likelihood",

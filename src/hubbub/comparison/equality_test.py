@@ -36,14 +36,13 @@ from hubbub.core.serialization import Portable
 from hubbub.intervals.deviance_cutoff import MAX_SIMULATED_VALUES, LocalScores, quantile
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
 from hubbub.likelihood import Point
-from hubbub.solvers.boundary_deviance import ConePrograms
+from hubbub.solvers.boundary_deviance import limited_minima
 
 MIN_DRAWS, MAX_DRAWS = 999, 9_999
 MAX_WORK = 4e7  # draws x values^2 x groups: about a second
 MAX_ERRORS_OF_DOUBTFUL = 1.2  # standard errors of a share, below which it is simulated as 0
 SLIGHTLY_LESS = 1.0 - 1e-6
 MAX_DEALS = 50_000  # draws x groups, of more than two groups: these are dealt one by one
-MAX_CONDITION = 1e7  # of an information: beyond it, programs with a ridge are solved instead
 BATCH_ENTRIES = 5_000_000  # of counts, at a time
 
 
@@ -95,7 +94,7 @@ class EqualGroups:
         common = region.top
         deviance = 2.0 * max(0.0, sum(top.log_likelihood for top in populations.tops) - common.log_likelihood)
         kinds = None if populations.is_weighted else report_kinds(populations.reports)
-        theta = common.theta if kinds is not None else _without_doubtful(common, rng)
+        theta = common.theta if kinds is not None else without_doubtful(common, rng)
         points = [top.likelihood.at(theta) for top in populations.tops]
         draws = _affordable_draws(populations, max_draws)
         source = score_source(points, populations.reports, kinds, draws, rng)
@@ -154,30 +153,11 @@ class LikelihoodRatio:
         return self._minima(self._informations.sum(axis=0), scores.sum(axis=0))
 
     def _minima(self, information: Floats, scores: Floats) -> Floats:
-        """Return the minimum for each score: that without limits, wherever it is within them."""
-        try:
-            steps = _free_minima(information, scores)
-        except np.linalg.LinAlgError:  # some value affects no report
-            steps = np.full(scores.shape, -np.inf)
-        minima = -0.5 * np.einsum("dx,dx->d", scores, steps)
-        beyond = ~(steps >= self._lower).all(axis=1)
-        if beyond.any():
-            minima[beyond] = ConePrograms(information, scores[beyond], self._total, self._users).minima(self._lower)
-        return np.asarray(minima)
+        """Return the minimum for each score."""
+        return limited_minima(information, scores, self._lower, self._total, self._users)
 
 
-def _free_minima(information: Floats, scores: Floats) -> Floats:
-    """Return where h'Jh/2 - s'h is least over the h that add up to 0, for each row s of scores."""
-    size = len(information)
-    system = np.zeros((size + 1, size + 1))
-    system[:size, :size] = information
-    system[:size, -1] = system[-1, :size] = float(np.diag(information).max())  # on the scale of the information
-    if np.linalg.cond(system) > MAX_CONDITION:
-        raise np.linalg.LinAlgError
-    return np.asarray(scores @ np.linalg.inv(system)[:size, :size])
-
-
-def _without_doubtful(common: Point, rng: np.random.Generator) -> Floats:
+def without_doubtful(common: Point, rng: np.random.Generator) -> Floats:
     """Return the common distribution without shares that are small beside their standard errors.
 
     A share of 0 is estimated as a small one half of the time, and a small one as 0. Simulations that take either for

@@ -68,6 +68,13 @@ class AttributeOutputs(OutputSpace):
         chosen = own[has].astype(self._spaces[place].code_type)
         return (chosen[:, 0] if self._spaces[place].code_width is None else chosen), has
 
+    def some(self, codes: Codes, names: Sequence[str]) -> tuple[Codes, NDArray[np.bool_]]:
+        """Return the codes of some attributes, in the order of `names`, for rows that have one, and which these are."""
+        places = [[name for name, _ in self._parts].index(name) for name in names]
+        columns = [np.arange(self._ends[place] - self._widths[place], self._ends[place]) for place in places]
+        has = np.any([self.entries(codes, place)[1] for place in places], axis=0)
+        return codes[has][:, np.concatenate(columns)], has
+
     def distinct(self, codes: Codes, place: int) -> tuple[Codes, Positions]:
         """Return the distinct outputs of one attribute, and the place of each row's among them, -1 where missing."""
         own, has = self.entries(codes, place)

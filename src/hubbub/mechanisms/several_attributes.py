@@ -211,6 +211,21 @@ class SeveralAttributes(Mechanism):
         known = [size for size in sizes if size is not None]
         return known if len(known) == len(sizes) else None
 
+    @abstractmethod
+    def about(self, domain: Product) -> SeveralAttributes:
+        """Return how some of the attributes are reported, where the others are not looked at.
+
+        Parameters
+        ----------
+        domain
+            The product of these attributes alone.
+
+        Returns
+        -------
+        SeveralAttributes
+            The same way to report, over `domain`.
+        """
+
     # -- likelihoods ---------------------------------------------------------------------------------
 
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
@@ -263,6 +278,25 @@ class SeveralAttributes(Mechanism):
             Values by outputs.
         """
         return self.encoded_channel(codes, among).log_dense()
+
+    def joint_probabilities(self, tables: Sequence[Floats | None]) -> Floats:
+        """Return P(outputs | combination), given P(output | value) of each attribute, None where it is missing.
+
+        Parameters
+        ----------
+        tables
+            For each attribute its values by some of its outputs.
+
+        Returns
+        -------
+        numpy.ndarray
+            All combinations, the impossible ones included, by all combinations of outputs. Up to a factor: how likely
+            it is that attributes are missing does not count.
+        """
+        joint: Floats = np.ones((1, 1))
+        for table, side in zip(tables, self.domain.sides, strict=True):
+            joint = np.asarray(np.kron(joint, np.ones((side, 1)) if table is None else table), dtype=np.float64)
+        return joint
 
     def _factors(self, codes: Codes) -> tuple[list[Channel], Positions]:
         """Return the likelihoods of each attribute's distinct outputs, and the place of each row's among them."""
@@ -409,6 +443,10 @@ class Split(SeveralAttributes):
             )
         budgets = {name: float(Fraction(total) * share) for name, share in zip(names, parts, strict=True)}
         return cls(product, **cls._built(product, budgets, mechanisms))
+
+    def about(self, domain: Product) -> Split:
+        """Return the same without the other attributes."""
+        return Split(domain, **{name: self.parts[name] for name in domain.attributes})
 
     @property
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the parts
@@ -568,6 +606,14 @@ class SampleOne(OneAtRandom):
         parts = cls._built(product, dict.fromkeys(product.attributes, total), mechanisms)
         return cls(product, probabilities=probabilities, **parts)
 
+    def about(self, domain: Product) -> SampleOne:
+        """Return the same among those who report one of these attributes."""
+        chances = {name: own for (name, _), own in zip(self.parts_, self.probabilities_, strict=True)}
+        kept = {name: chances[name] for name in domain.attributes}
+        total = sum(kept.values(), Fraction(0))
+        probabilities: Any = {name: own / total for name, own in kept.items()}  # exact
+        return SampleOne(domain, probabilities=probabilities, **{name: self.parts[name] for name in domain.attributes})
+
     @property
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the parts
         """The largest of the attributes'."""
@@ -688,6 +734,21 @@ class SampleOneWithFakes(OneAtRandom):
             kept.append(tuple(prior.tolist()) if np.ptp(prior) > 0.0 else None)
         object.__setattr__(self, "fakes_", tuple(kept))
 
+    def about(self, domain: Product) -> SampleOneWithFakes:
+        """Return the same with the probabilities as they are: all are fake where another attribute is the true one."""
+        places = {name: place for place, (name, _) in enumerate(self.parts_)}
+        kept = [places[name] for name in domain.attributes]
+        named: dict[str, Any] = {name: self.parts[name] for name in domain.attributes}
+        smaller = SampleOneWithFakes(domain, **named)
+        object.__setattr__(smaller, "probabilities_", tuple(self.probabilities_[place] for place in kept))
+        object.__setattr__(smaller, "fakes_", tuple(self.fakes_[place] for place in kept))
+        return smaller
+
+    @property
+    def all_fake(self) -> float:
+        """How likely none of the attributes is the true one: 0, unless others were left out."""
+        return float(1 - sum(self.probabilities_, Fraction(0)))
+
     @cached_property
     def fakes(self) -> Mapping[str, Floats]:
         """The distribution of fake values of each attribute."""
@@ -769,7 +830,22 @@ class SampleOneWithFakes(OneAtRandom):
             alone[:, place] = own
             others = np.sum([each for other, each in enumerate(faked) if other != place], axis=0)
             terms.append(KroneckerChannel(factors, alone, others + math.log(chance)))
+        if self.all_fake > 0.0:
+            nothing = np.full_like(picks, MISSING)
+            terms.append(KroneckerChannel(factors, nothing, np.sum(faked, axis=0) + math.log(self.all_fake)))
         return MixtureChannel(terms)
+
+    def joint_probabilities(self, tables: Sequence[Floats | None]) -> Floats:
+        """Return the mixture of all attributes that may be the true one."""
+        given = [table for table in tables if table is not None]
+        faked = [np.tile(prior @ own, (len(own), 1)) for own, prior in zip(given, self.fakes.values(), strict=True)]
+        joint = self.all_fake * super().joint_probabilities(faked)
+        for place, chance in enumerate(self.probabilities_):
+            mixed = [
+                own if place == other else fake for other, (own, fake) in enumerate(zip(given, faked, strict=True))
+            ]
+            joint += float(chance) * super().joint_probabilities(mixed)
+        return joint
 
     @cached_property
     def _odds(self) -> list[FakeValueOdds] | None:
@@ -791,8 +867,8 @@ class SampleOneWithFakes(OneAtRandom):
         for _ in range(200):  # Dinkelbach: the best outputs for a ratio give a larger one, until they do not
             best = [int(np.argmax(own.largest - ratio * own.least)) for own in self._odds]
             pairs = list(zip(chances, self._odds, best, strict=True))
-            above = math.fsum(chance * own.largest[at] for chance, own, at in pairs)
-            below = math.fsum(chance * own.least[at] for chance, own, at in pairs)
+            above = math.fsum(chance * own.largest[at] for chance, own, at in pairs) + self.all_fake
+            below = math.fsum(chance * own.least[at] for chance, own, at in pairs) + self.all_fake
             if below == 0.0:
                 return math.inf
             if above / below <= ratio * (1.0 + 1e-15):
@@ -811,7 +887,7 @@ class SampleOneWithFakes(OneAtRandom):
         least = [chance * float(own.least.min()) for chance, own in zip(chances, self._odds, strict=True)]
         ratio = 1.0
         for place, (chance, own) in enumerate(zip(chances, self._odds, strict=True)):
-            others = math.fsum(each for other, each in enumerate(least) if other != place)
+            others = math.fsum(each for other, each in enumerate(least) if other != place) + self.all_fake
             with np.errstate(divide="ignore"):
                 ratios = (chance * own.largest + others) / (chance * own.least + others)
             ratio = max(ratio, own.unfaked, float(ratios.max()))
