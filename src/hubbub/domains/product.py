@@ -514,11 +514,6 @@ class Product(Domain):
         return f"a combination of {names}"
 
 
-def as_product(domain: Domain) -> Product | None:
-    """Return the domain as one of combinations; None if its values are something else."""
-    return domain if isinstance(domain, Product) else None
-
-
 def _mapping(attributes: object) -> dict[str, Domain]:
     if attributes is None or isinstance(attributes, Mapping):
         return dict(attributes or {})

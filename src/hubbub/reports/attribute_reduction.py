@@ -11,7 +11,6 @@ from hubbub.core.arrays import Codes, Positions
 from hubbub.core.errors import ReportsError, shorten
 from hubbub.core.text import listed
 from hubbub.domains import Product
-from hubbub.domains.product import as_product
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.reports.blocks import Block, Joint, Singles, common_items
@@ -62,10 +61,10 @@ def about_attributes(reports: Reports, names: Sequence[str], where: str) -> Repo
 
 
 def _product_of(reports: Reports, where: str) -> Product:
-    product = as_product(reports.domain)
+    product = reports.domain.product
     if product is not None:
         return product
-    restricted = as_product(reports.domain.unrestricted) is not None
+    restricted = reports.domain.unrestricted.product is not None
     raise ReportsError(
         "some combinations were left out" if restricted else "values are not combinations of attributes",
         where=where,
