@@ -196,7 +196,7 @@ def test_a_conic_solver_finds_the_same_maximum(kind: str, monkeypatch: pytest.Mo
 
 
 def test_large_products_are_solved_on_all_values() -> None:
-    """Support generation took ten times as long: see benchmarks/several_attributes.py."""
+    """Support generation takes several times as long (benchmarks/several_attributes.py compares both)."""
     wide = hb.Integers(1, 75)
     both = hb.Split(one=hb.RandomizedResponse(wide, epsilon=4.0), other=hb.RandomizedResponse(wide, epsilon=4.0))
     likelihood = Likelihood.of(reports_of(both, 5_000, 1))
