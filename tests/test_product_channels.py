@@ -140,6 +140,17 @@ def test_squares_of_a_mixture_come_from_its_terms(impossible: Any, monkeypatch: 
     np.testing.assert_allclose(channel.squares(weights), matrix**2 @ weights, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", [hb.Split, hb.SampleOne, hb.SampleOneWithFakes])
+def test_no_patterns_are_no_special_case(kind: type) -> None:
+    mechanism = kind(age=PARTS["decay"], town=PARTS["bits"])
+    codes = mechanism.report(np.arange(3), source_of(1))
+    for among in (None, np.array([0, 4])):
+        with structured_only():
+            none = mechanism.encoded_channel(codes[:0], among)
+        assert none.forward(np.full(none.values, 1 / none.values)).shape == (0,)
+        assert none.backward(np.zeros(0)).tolist() == [0.0] * none.values
+
+
 def mixed(kind: str) -> hb.Reports:
     """Return small reports: one way to report, two of them, missing attributes, impossible combinations."""
     parts = {"age": PARTS["decay"], "town": hb.RandomizedResponse(TOWN, epsilon=1.5)}

@@ -256,6 +256,8 @@ class KroneckerChannel(Channel):
         batch, top = leaves.shape[1], levels[0]
         blocks = list(self._blocks(batch, levels))
         total: Floats = np.zeros(0)
+        if not blocks:  # no patterns
+            total = np.zeros(batch * math.prod(level.axis.values for level in levels))
         for ranges in blocks:
             ratios = leaves[slice(*ranges[-1])]
             for level, before, own in reversed(list(zip(levels[1:], ranges, ranges[1:], strict=False))):
