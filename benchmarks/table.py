@@ -28,6 +28,7 @@ ORDER = (
     "epsilon",
     "unary",
     "hashing",
+    "several_attributes",
     "batch",
     "sizes",
     "startup",

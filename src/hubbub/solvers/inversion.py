@@ -66,11 +66,13 @@ def _solve(block: Singles, weights: Floats) -> Floats:
     outputs = block.mechanism.outputs
     count = None if outputs is None else len(outputs)
     if count != values or block.codes.ndim != 1:
+        several = count is not None and block.codes.ndim != 1
+        there = "outputs of several attributes" if several else f"{count or 'infinitely many'} outputs"
         raise _not_invertible(
             "only a square matrix can be inverted",
             where=name,
-            got=f"{values} values and {'infinitely many' if count is None or block.codes.ndim != 1 else count} outputs",
-            expected="as many outputs as values",
+            got=f"{values} values and {there}",
+            expected="one output for each value" if several else "as many outputs as values",
             reason=", which need no inverse",
         )
     matrix = block.mechanism.checked_matrix()
