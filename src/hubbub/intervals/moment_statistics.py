@@ -18,6 +18,7 @@ import numpy as np
 from hubbub.core.arrays import Floats
 from hubbub.intervals.smooth_statistics import SmoothStatistic
 
+MEANS_TRIED = 5  # of a distribution with the least variance
 MIN_SPREAD = 1e-14  # of a variance, relative to the squared range: less is rounding
 
 
@@ -60,6 +61,14 @@ class Variance(SmoothStatistic):
             return np.full(theta.size, math.nan)
         squares = (self.numbers - float(inside @ self.numbers) / total) ** 2
         return np.asarray(self._group * (squares - float(inside @ squares) / total) / total)
+
+    def slopes(self, theta: Floats, sign: float) -> list[Floats]:
+        """Return E (x - t)^2 in the group, less the variance of theta, for t over the range: several may be least."""
+        if sign < 0.0:
+            return []
+        inside, spread = self.numbers[self._group > 0.0], self.value(theta)
+        means = np.linspace(float(inside.min()), float(inside.max()), MEANS_TRIED)
+        return [np.asarray(self._group * ((self.numbers - mean) ** 2 - spread)) for mean in means.tolist()]
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,8 +111,13 @@ class SmoothEnd(MovingEnd):
         return self._sign * self._statistic.value(theta)
 
     def solve(self, least: Least) -> Extreme:
-        """Return the least value with the present cutoff, from where the last search ended."""
+        """Return the least value with the present cutoff, from where the last search ended, or from other slopes."""
         begin = self._top if self.extreme is None or self.is_minimal else self.extreme.theta
-        found = least_smooth(lambda weights: least(weights, self.cutoff), self._statistic, self._sign, self._top, begin)
-        self.weights = found.weights
-        return found.extreme
+        slopes = [self._sign * self._statistic.gradient(begin), *self._statistic.slopes(self._top, self._sign)]
+        found = [
+            least_smooth(lambda weights: least(weights, self.cutoff), self._statistic, self._sign, self._top, slope)
+            for slope in slopes
+        ]
+        best = min(found, key=lambda each: each.extreme.limit)
+        self.weights = best.weights
+        return best.extreme

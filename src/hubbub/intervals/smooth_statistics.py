@@ -9,8 +9,8 @@ distributions likely, g is nearly linear among them, and a few steps are enough.
 * A ratio of two linear statistics (a conditional share, `conditional_shares`) falls with every full step: this is
   Dinkelbach's method, which converges superlinearly to the least value of all.
 * The largest variance is a concave problem: its stationary point is the solution, and its tangent a certified limit.
-* Others (the least variance, a correlation) may have several stationary points. The one is found that is reached from
-  the maximum of the likelihood.
+* Others (the least variance, a correlation) may have several stationary points. The search begins at the maximum of the
+  likelihood, and where the statistic names other `slopes`, with each of them; the best point is kept.
 
 **Cutoffs.** The hypothesis g(theta) = v is, near a theta that has this value, the linear one that grad g(theta) keeps
 its value: of a ratio exactly, otherwise up to what is quadratic. So the cutoff of an endpoint is simulated for the
@@ -66,6 +66,10 @@ class SmoothStatistic(Portable, ABC):
     def gradient(self, theta: Floats) -> Floats:
         """Return the derivatives by the shares; a constant may be added to all of them."""
 
+    def slopes(self, theta: Floats, sign: float) -> list[Floats]:  # noqa: ARG002
+        """Return linear statistics that more searches of the lowest (sign 1) or highest (-1) value begin with."""
+        return []
+
     def face(self, sign: float) -> Floats | None:  # noqa: ARG002
         """Return a linear statistic that is least where this one is lowest (sign 1) or highest (-1); None if none."""
         return None
@@ -83,16 +87,15 @@ class Linearised(NamedTuple):
 
 
 def least_smooth(
-    least: Callable[[Floats], Extreme], statistic: SmoothStatistic, sign: float, top: Floats, begin: Floats
+    least: Callable[[Floats], Extreme], statistic: SmoothStatistic, sign: float, top: Floats, slope: Floats
 ) -> Linearised:
-    """Return the least `sign` * statistic, given the solver of linear statistics and a distribution to begin from.
+    """Return the least `sign` * statistic, given the solver of linear statistics and the weights to begin with.
 
     `top` is the maximum of the likelihood. The limit is proven for ratios; for others it is that of the tangent.
     """
     lowest = statistic.lowest if sign > 0.0 else -statistic.highest
-    theta, value = begin, math.inf  # the first step is taken as it is: with another cutoff, begin may be too far out
+    theta, value, found, turns = top, math.inf, None, 0  # the first step is taken as it is
     own = sign * statistic.value(top)
-    slope, found, turns = sign * statistic.gradient(begin), None, 0
     for _ in range(MAX_LINEARISATIONS):
         found = least(slope)
         turns += max(1, found.iterations)
