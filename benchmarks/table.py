@@ -36,6 +36,7 @@ ORDER = (
     "kills",
     "trust",
     "intervals",
+    "attribute_intervals",
     "fakes",
     "plan",
     "sets",

@@ -9,6 +9,11 @@ from hubbub.domains.base import Domain
 from hubbub.domains.product import Product
 
 
+def as_product(domain: Domain) -> Product | None:
+    """Return the domain if its values are combinations of attributes; None otherwise."""
+    return domain if isinstance(domain, Product) else None
+
+
 def label_columns(domain: Domain) -> dict[str, Array]:
     """Return the labels as columns: `value`, or one for each attribute."""
     if isinstance(domain, Product):

@@ -12,6 +12,7 @@ from hubbub.core.errors import EstimateError, SettingError, shorten
 from hubbub.core.text import listed
 from hubbub.domains import Domain, Product
 from hubbub.domains.product import Margin
+from hubbub.domains.product_labels import as_product
 from hubbub.intervals.conditional_shares import ConditionalShare
 from hubbub.intervals.linear_statistic import Statistic, parse_slice, parse_statistic
 from hubbub.intervals.smooth_statistics import SmoothStatistic
@@ -19,7 +20,7 @@ from hubbub.intervals.smooth_statistics import SmoothStatistic
 AnyStatistic = Statistic | SmoothStatistic
 
 
-class Group(NamedTuple):
+class GivenGroup(NamedTuple):
     """Those who have given values of some attributes: 1 for each of their values, 0 for others; and in words."""
 
     among: Floats
@@ -42,8 +43,9 @@ class Asked(NamedTuple):
 
 def product_of(domain: Domain, where: str, remedy: str) -> Product:
     """Return the product whose attributes are asked for, or say that there are none."""
-    if isinstance(domain, Product):
-        return domain
+    product = as_product(domain)
+    if product is not None:
+        return product
     raise SettingError(
         "the values are not combinations of attributes",
         where=where,
@@ -53,7 +55,7 @@ def product_of(domain: Domain, where: str, remedy: str) -> Product:
     )
 
 
-def parse_group(domain: Domain, given: object, where: str) -> Group | None:
+def parse_group(domain: Domain, given: object, where: str) -> GivenGroup | None:
     """Return those who have the given values; None where nothing is given."""
     if given is None:
         return None
@@ -76,7 +78,7 @@ def parse_group(domain: Domain, given: object, where: str) -> Group | None:
             remedy="list the values",
         )
     share = parse_slice(product, given, f"{where}(given=)")
-    return Group(share.weights, share.title)
+    return GivenGroup(share.weights, share.title)
 
 
 def parse_asked(domain: Domain, of: object, given: object) -> AnyStatistic:
@@ -164,5 +166,6 @@ def parse_numbers(domain: Domain, of: object, where: str, name: str = "of") -> M
 
 def _numeric(domain: Domain) -> str:
     """Return the first numeric attribute; empty if there is none."""
-    attributes = domain.attributes if isinstance(domain, Product) else {}
+    product = as_product(domain)
+    attributes = {} if product is None else product.attributes
     return next((name for name, own in attributes.items() if own.places is not None), "")

@@ -21,6 +21,7 @@ from hubbub.core.errors import DomainError, SettingError, shorten
 from hubbub.core.serialization import Portable
 from hubbub.core.text import listed
 from hubbub.domains import Domain, Product
+from hubbub.domains.product_labels import as_product
 
 MAX_WEIGHT = 1e100  # differences and products of weights are still finite
 MAX_NAMED_VALUES = 4  # in a sentence
@@ -151,8 +152,9 @@ def _objects(labels: list[object]) -> NDArray[np.object_]:
 
 def parse_statistic(domain: Domain, of: object) -> Statistic:
     """Return the statistic for a value, a list or set of values (their joint share), {value: weight}, or a slice."""
-    if isinstance(domain, Product) and isinstance(of, Mapping) and any(isinstance(name, str) for name in of):
-        return parse_slice(domain, of, "interval(of)")
+    product = as_product(domain)
+    if product is not None and isinstance(of, Mapping) and any(isinstance(name, str) for name in of):
+        return parse_slice(product, of, "interval(of)")
     if has_names(of):
         raise SettingError(
             "there are several statistics, and one is asked for",
@@ -180,7 +182,8 @@ def parse_statistic(domain: Domain, of: object) -> Statistic:
 
 
 def _names_attributes(domain: Domain, of: object) -> bool:
-    return isinstance(domain, Product) and isinstance(of, Mapping) and any(name in domain.attributes for name in of)
+    product = as_product(domain)
+    return product is not None and isinstance(of, Mapping) and any(name in product.attributes for name in of)
 
 
 def parse_slice(product: Product, of: Mapping[Any, object], where: str) -> Statistic:
@@ -242,7 +245,7 @@ def _position(domain: Domain, value: object) -> int:
 def positions_of(domain: Domain, values: object) -> Positions:
     """Return the positions of values, each once and in order."""
     # An array of tuples would have one type for all attributes.
-    return np.unique(np.atleast_1d(domain.index(values if isinstance(domain, Product) else as_array(values))))
+    return np.unique(np.atleast_1d(domain.index(as_array(values) if as_product(domain) is None else values)))
 
 
 def _weighted_sum(domain: Domain, of: Mapping[object, object]) -> Statistic:

@@ -17,7 +17,7 @@ from hubbub.estimators import Estimate
 from hubbub.estimators.shown_estimate import shown_estimate
 from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.intervals.api import check_group, statistic_endpoints
-from hubbub.intervals.attribute_statistics import Group, parse_group, parse_numbers
+from hubbub.intervals.attribute_statistics import GivenGroup, parse_group, parse_numbers
 from hubbub.intervals.conditional_shares import ConditionalShare
 from hubbub.intervals.deviance_cutoff import chi_square
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
@@ -102,7 +102,7 @@ def _quantile(
     level: float,
     margin: Margin,
     of: str | None,
-    group: Group | None,
+    group: GivenGroup | None,
     estimate: Estimate | None,
 ) -> Generator[Any, None, Quantile]:
     shown = yield from shown_estimate(reports, estimate, "quantile")
