@@ -72,6 +72,7 @@ benchmarks: $(READY)
 # Coverage of intervals and alarms of the test of the fit, over thousands of simulated studies: hours.
 studies: $(READY)
 	$(BIN)/python benchmarks/intervals.py $(if $(COUNTS),--counts $(COUNTS))
+	$(BIN)/python benchmarks/attribute_intervals.py
 	$(BIN)/python benchmarks/fakes.py $(if $(COUNTS),--counts $(COUNTS))
 	$(BIN)/python benchmarks/sets.py
 	$(BIN)/python benchmarks/sets.py --against-likelihood

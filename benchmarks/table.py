@@ -37,6 +37,7 @@ ORDER = (
     "kills",
     "trust",
     "intervals",
+    "attribute_intervals",
     "fakes",
     "plan",
     "sets",

@@ -22,7 +22,7 @@ from hubbub.core.progress import Progress, finish
 from hubbub.goodness_of_fit import ancillary_statistics as laws
 from hubbub.goodness_of_fit import partial_tests as fit
 from hubbub.goodness_of_fit.api import fit_test
-from hubbub.goodness_of_fit.count_tables import MIN_CELL_USERS, CountTable, Moments, pools
+from hubbub.goodness_of_fit.count_tables import MIN_CELL_USERS, BitMoments, CountTable, pools
 from hubbub.goodness_of_fit.evidence import collect_evidence, moments_of
 from hubbub.goodness_of_fit.reference_distribution import plausible_distribution, tail_probability
 from hubbub.mechanisms.local_hashing import hash_v1
@@ -262,7 +262,7 @@ def test_of_two_sets_one_is_drawn_evenly_whatever_their_order() -> None:
     users = [[(OUE, low), (OUE, high)]] * 4_000
     evidence = collect_evidence(hb.Reports.from_users(users), np.random.default_rng(7))
     (moments,) = evidence.tables
-    assert isinstance(moments, Moments)
+    assert isinstance(moments, BitMoments)
     assert moments.users == 4_000
     assert stats.binomtest(int(moments.counts[0]), 4_000, 0.5).pvalue > 1e-4
     assert evidence.laws[0].counts[1] == 8_000  # all outputs follow the law of the number of ones
@@ -310,7 +310,7 @@ def test_the_statistic_of_mixed_evidence_has_one_distribution_for_all() -> None:
     for table in tables:
         mean = base @ table.probabilities
         covariance = (
-            table._covariance(base) if isinstance(table, Moments) else np.diag(mean) - np.outer(mean, mean)
+            table._covariance(base) if isinstance(table, BitMoments) else np.diag(mean) - np.outer(mean, mean)
         ) / table.users
         sizes, axes = np.linalg.eigh(covariance)
         root = axes[:, sizes > 1e-12] / np.sqrt(sizes[sizes > 1e-12])

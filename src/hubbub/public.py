@@ -43,7 +43,7 @@ from hubbub.intake import (
     read_tally,
     scatter_reports,
 )
-from hubbub.intervals import Band, Interval, Quantile, band, interval, quantile
+from hubbub.intervals import Band, Interval, Moments, Quantile, band, correlation, interval, moments, quantile
 from hubbub.mechanisms import (
     Cloaking,
     CrosswiseModel,
@@ -117,6 +117,7 @@ __all__ = [
     "Matrix",
     "Mechanism",
     "MechanismError",
+    "Moments",
     "OptimizedUnary",
     "OutputError",
     "Part",
@@ -154,6 +155,7 @@ __all__ = [
     "collect",
     "compare",
     "compare_groups",
+    "correlation",
     "earth_mover_distance",
     "error_probability",
     "estimate",
@@ -165,6 +167,7 @@ __all__ = [
     "kl_divergence",
     "log_likelihood",
     "merge",
+    "moments",
     "optimality_gap",
     "plan",
     "plan_attributes",

@@ -3,8 +3,8 @@
 * `CountTable`: each user falls into one cell, and the counts are multinomial with probabilities theta A. The cells are
   all outputs that can be listed, those nobody sent included, or pairs of outputs of one user, whose column is the
   product of two columns.
-* `Moments`: for each bit, how many reports have a one there. Unary, hashed and subset reports are too many to list, but
-  their sets hold value j with probability q + (p - q) theta_j, and the covariance of two bits is known as well.
+* `BitMoments`: for each bit, how many reports have a one there. Unary, hashed and subset reports are too many to list,
+  but their sets hold value j with probability q + (p - q) theta_j, and the covariance of two bits is known as well.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class CountTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments(CountTable):
+class BitMoments(CountTable):
     """Ones of each bit over users: means theta @ probabilities, and known covariances.
 
     Bits i and j are both one with probability other + (own - other) (theta_i + theta_j): `own` if one of them is the
@@ -134,7 +134,7 @@ class Moments(CountTable):
         """Bits are never pooled."""
         return False
 
-    def pooled(self, theta: Floats) -> Moments | None:
+    def pooled(self, theta: Floats) -> BitMoments | None:
         """Return the table, or None if every bit has too few ones or zeros for sums to be near normal."""
         return self if (self.variance(theta) >= MIN_CELL_USERS).any() else None
 

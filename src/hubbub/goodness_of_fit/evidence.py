@@ -19,7 +19,7 @@ from hubbub.goodness_of_fit.ancillary_statistics import (
     repeats_of,
     set_size_law,
 )
-from hubbub.goodness_of_fit.count_tables import CountTable, Moments, sum_by_position
+from hubbub.goodness_of_fit.count_tables import BitMoments, CountTable, sum_by_position
 from hubbub.goodness_of_fit.output_enumeration import can_list_pairs, coarsen, enumerate_outputs
 from hubbub.mechanisms import Mechanism
 from hubbub.reports import BitSums, Joint, Reports, Singles
@@ -179,7 +179,7 @@ def _single_table(mechanism: Mechanism, outputs: Outputs, among: Positions | Non
     return moments_of(mechanism, mechanism.support_counts(outputs.codes, outputs.counts), users, among)
 
 
-def moments_of(mechanism: SetMechanism, ones: Floats, users: int, among: Positions | None) -> Moments:
+def moments_of(mechanism: SetMechanism, ones: Floats, users: int, among: Positions | None) -> BitMoments:
     """Return how often each value is in a report's set, with the probability that two are in it together."""
     true, other = mechanism.support
     size, domain = len(mechanism.domain), mechanism.domain
@@ -191,7 +191,7 @@ def moments_of(mechanism: SetMechanism, ones: Floats, users: int, among: Positio
     def text(bit: int) -> str:
         return f"sets with {domain.title(bit)}"
 
-    return Moments(users, ones, probabilities, text, own=pair.own, other=pair.neither, kept=among)
+    return BitMoments(users, ones, probabilities, text, own=pair.own, other=pair.neither, kept=among)
 
 
 def _pair_table(

@@ -13,7 +13,7 @@ from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress
 from hubbub.core.threads import threads_for
 from hubbub.goodness_of_fit.ancillary_statistics import KnownLaw, Repeats
-from hubbub.goodness_of_fit.count_tables import CellText, CountTable, Moments, pools, sum_by_position
+from hubbub.goodness_of_fit.count_tables import BitMoments, CellText, CountTable, pools, sum_by_position
 from hubbub.goodness_of_fit.reference_distribution import (
     SMALLEST_DIVISOR,
     LocalModel,
@@ -127,7 +127,7 @@ def _pooled(tables: Sequence[CountTable], rng: np.random.Generator) -> list[Coun
     If the counts themselves decided, cells that happen to be low would be pooled, and their sum would be low: false
     alarms.
     """
-    samples = [(table, table) if isinstance(table, Moments) else table.split(rng) for table in tables]
+    samples = [(table, table) if isinstance(table, BitMoments) else table.split(rng) for table in tables]
     pilots = [pilot for pilot, _ in samples if pilot.users > 0]
     if not pilots:
         return []
