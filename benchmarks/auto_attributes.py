@@ -182,9 +182,10 @@ def main() -> None:
         for users in USERS
     ]
     settings = [setting for setting in settings if asked.only in setting.name]
-    found = list(side_by_side(measured, settings, asked.jobs, "settings"))
-    for one in sorted(found, key=lambda one: settings.index(one["setting"])):
-        print(f"{one['setting'].name:<62}" + "  ".join(f"{method} {one[method]:.3f}" for method in METHODS))
+    found = []
+    for one in side_by_side(measured, settings, asked.jobs, "settings"):
+        print(f"{one['setting'].name:<62}" + "  ".join(f"{method} {one[method]:.3f}" for method in METHODS), flush=True)
+        found.append(one)
     summary(found, timed())
 
 

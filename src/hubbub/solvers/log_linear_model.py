@@ -50,4 +50,4 @@ class LogLinearModel:
     def _ratio(self, above: Floats, below: Floats, margin: Sequence[int]) -> Floats:
         others = tuple(place + 1 for place in range(len(self.shape.sides)) if place not in margin)
         wanted, present = above.sum(axis=others, keepdims=True), below.sum(axis=others, keepdims=True)
-        return np.divide(wanted, present, out=np.zeros_like(wanted), where=present > 0.0)
+        return np.asarray(np.divide(wanted, present, out=np.zeros_like(wanted), where=present > 0.0))

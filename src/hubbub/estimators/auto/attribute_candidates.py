@@ -3,7 +3,7 @@
 A table of a thousand combinations has a thousand shares, and reports with noise on every attribute say little about
 each. They say much more about single attributes, and something about pairs. So there are candidates in which attributes
 are independent, in which only pairs of them interact, and in which people belong to a few groups; and candidates that
-start from one of these or are drawn to it, and go as far towards the joint shares as held-out reports warrant.
+are drawn to independence, but go as far towards the joint shares as held-out reports warrant.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ from hubbub.solvers.penalties import DeviationsFromTrend, Penalty, Quadratic
 
 STOPPING_DELTA, MAX_STOPPED_UPDATES = 0.1, 3_000  # nats, as in `ibu`
 MAXIMUM_TOL = 1e-6  # nats for each user
+MAX_VALUES_OF_MAXIMA = MAX_VALUES_OF_ALL_LENGTHS = 400  # with more, where each takes long, EM alone, and one length
 MODEL_UPDATES, PRIOR_UPDATES = 1_000, 300  # of EM, to where a model fits best, and with a prior around it
 PRIOR_USERS = (64.0, 16.0, 4.0, 1.0, 0.25)  # of a prior around a model, for each combination
 WIDTHS = (1.0, 2.0, 4.0)  # of smoothing along attributes, in spacings...
 MIN_SIDE_PER_WIDTH = 6.0  # ...where the longest attribute has so many values for each spacing
-CLASSES = (2, 3, 4, 8)
+CLASSES = (2, 3, 4)
 CLASS_STARTS, CLASS_STOPS = 4, (10, 30, 100, 300, 1_000)
 MAX_CLASS_ENTRIES = 4_000_000  # weightings by starts by classes by combinations
 LOG_DEVIATIONS = (0.1, 0.3, 1.0)  # of log theta from a model
@@ -50,6 +51,9 @@ MAX_FREE_DIRECTIONS = 0.8  # of all, for a model to have fewer parameters worth 
 RELATIVE_JITTER = 1e-6  # independent variance of each value, relative to the variance of a Gaussian field
 INDEPENDENT = "the attributes as independent"
 PAIRWISE = "pairs of attributes, no three-way interaction"
+DELTA_RULE = AutoCandidate(
+    "EM stopped by the delta rule", "EM stopped when the log-likelihood rose by less than 0.1", "more updates"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,32 +86,6 @@ class LogLinearEM(CandidateFamily):
 
 
 @dataclass(frozen=True, eq=False)
-class EMFromModel(CandidateFamily):
-    """EM from where a model fits best, stopped early or late: the farther, the more of the joint shares is followed."""
-
-    title: str
-    model: LogLinearModel
-    stops: tuple[int, ...]
-
-    @property
-    def name(self) -> str:
-        """Where EM starts."""
-        return f"EM from {self.title}"
-
-    @property
-    def count(self) -> int:
-        """One for each stop."""
-        return len(self.stops)
-
-    def fits(self, patterns: WeightedPatterns) -> Iterator[tuple[AutoCandidate, Floats]]:
-        """Yield the iterates at the stops."""
-        start = fitted_model(self.model, patterns)
-        for updates, theta in em_path(patterns.channel, patterns.weightings, self.stops, start=start):
-            description = f"{self.name}, stopped after {plural(updates, 'update')}"
-            yield AutoCandidate(self.name, description, "more updates", updates), theta.copy()
-
-
-@dataclass(frozen=True, eq=False)
 class DirichletAroundModel(CandidateFamily):
     """The likeliest shares where as many more users as `users` for each combination are spread as in a fitted model."""
 
@@ -137,7 +115,7 @@ class DirichletAroundModel(CandidateFamily):
 
             for _, moved in em_path(patterns.channel, patterns.weightings, stops, start=theta, m_step=m_step):
                 theta = moved
-            description = f"{self.name} (as if by {plural(users, 'user')} more for each combination)"
+            description = f"{self.name} (as if by {users:g} more users for each combination)"
             yield AutoCandidate(self.name, description, "fewer such users"), theta.copy()
 
 
@@ -167,21 +145,32 @@ class LatentClassFamily(CandidateFamily):
             yield AutoCandidate(self.name, description, "more updates", updates), theta.copy()
 
 
-class UnrestrictedFamily(CandidateFamily):
-    """The joint shares without any model: EM stopped by the paper's rule, and the maximum of the likelihood."""
+class DeltaRuleFamily(CandidateFamily):
+    """EM stopped by the paper's rule: the answer that needs no held-out reports, for where these tell little."""
 
-    name, count = "joint shares", 2
+    name, count = DELTA_RULE.family, 1
 
     def fits(self, patterns: WeightedPatterns) -> Iterator[tuple[AutoCandidate, Floats]]:
-        """Yield both."""
-        channel, weightings = patterns.channel, patterns.weightings
-        uniform = np.full(channel.values, 1.0 / channel.values)
-        stopped = em_batch(channel, weightings, uniform, delta=STOPPING_DELTA, max_iter=MAX_STOPPED_UPDATES)
-        description = f"EM stopped when the log-likelihood rose by less than {STOPPING_DELTA}"
-        yield AutoCandidate(self.name, description, "maximum likelihood"), stopped.thetas
-        likelihoods = [Likelihood(channel, weights, int(weights.sum())) for weights in weightings]
+        """Yield it."""
+        uniform = np.full(patterns.channel.values, 1.0 / patterns.channel.values)
+        yield (
+            DELTA_RULE,
+            em_batch(
+                patterns.channel, patterns.weightings, uniform, delta=STOPPING_DELTA, max_iter=MAX_STOPPED_UPDATES
+            ).thetas,
+        )
+
+
+class LikelihoodMaximum(CandidateFamily):
+    """The joint shares of the largest likelihood, without any model."""
+
+    name, count = "maximum likelihood", 1
+
+    def fits(self, patterns: WeightedPatterns) -> Iterator[tuple[AutoCandidate, Floats]]:
+        """Yield it."""
+        likelihoods = [Likelihood(patterns.channel, weights, int(weights.sum())) for weights in patterns.weightings]
         thetas = np.stack([likeliest_point(likelihood, MAXIMUM_TOL).theta for likelihood in likelihoods])
-        yield AutoCandidate(self.name, "maximum likelihood", "maximum likelihood"), thetas
+        yield AutoCandidate(self.name, self.name, "nothing"), thetas
 
 
 def fitted_model(model: LogLinearModel, patterns: WeightedPatterns) -> Floats:
@@ -206,17 +195,19 @@ def attribute_families(
     elif told is None and len(shape.sides) > 2:
         models[PAIRWISE] = LogLinearModel(shape, tuple(combinations(places, 2)))
     widths = _widths(shape)
-    families: list[CandidateFamily] = [UniformFamily()]
+    families: list[CandidateFamily] = [UniformFamily(), DeltaRuleFamily()]
     for title, model in models.items():
         families += [LogLinearEM(title, model, stops, width) for width in (0.0, *widths)]
     if told is not None:
         return families
     families.append(StoppedEM(0.0, stops))
     families += [StoppedEM(width, stops, _width_text(shape, width)) for width in widths]
-    for title, model in models.items():
-        families += [EMFromModel(title, model, stops), DirichletAroundModel(title, model)]
-    families += _latent_classes(shape)
-    return [*families, UnrestrictedFamily(), *_penalised(shape, models)] if uses_newton else families
+    families += [DirichletAroundModel(INDEPENDENT, independent), *_latent_classes(shape)]
+    if not uses_newton:
+        return families
+    if shape.values <= MAX_VALUES_OF_MAXIMA:
+        families.append(LikelihoodMaximum())
+    return [*families, *_penalised(shape, independent)]
 
 
 def _latent_classes(shape: ProductShape) -> list[CandidateFamily]:
@@ -229,29 +220,25 @@ def _latent_classes(shape: ProductShape) -> list[CandidateFamily]:
     ]
 
 
-def _penalised(shape: ProductShape, models: dict[str, LogLinearModel]) -> list[CandidateFamily]:
-    """Return Gaussian deviations of log theta, around models and around smooth trends: independent or smooth."""
+def _penalised(shape: ProductShape, independent: LogLinearModel) -> list[CandidateFamily]:
+    """Return Gaussian deviations of log theta: of each combination around independence, and smooth ones."""
     families: list[CandidateFamily] = []
-    around = {title: _terms(shape, model.margins) for title, model in models.items()}
-    around = {title: free for title, free in around.items() if free.shape[1] <= MAX_FREE_DIRECTIONS * shape.values}
-    for title, free in around.items():
-        penalties: list[tuple[str, Penalty]] = [
+    free = _terms(shape, independent.margins)
+    if free.shape[1] <= MAX_FREE_DIRECTIONS * shape.values:
+        around: list[tuple[str, Penalty]] = [
             (f"deviation {deviation:g}", DeviationsFromTrend(free, deviation)) for deviation in LOG_DEVIATIONS
         ]
-        families.append(PenalisedFamily(f"{title} but for deviations", "larger deviations", penalties))
+        families.append(PenalisedFamily(f"{INDEPENDENT} but for deviations", "larger deviations", around))
     if shape.lines:
-        names = listed([shape.names[place] for place in shape.lines])
-        trends = {f"smooth along {names}": _trends(shape)}
-        trends |= {f"{title} but for deviations that are smooth along {names}": free for title, free in around.items()}
-        for relative in LENGTHS:
-            covariance = _covariance(shape, relative)
-            for title, free in trends.items():
-                fields = Quadratic.field(covariance, free, SMOOTH_DEVIATIONS)
-                pairs: list[tuple[str, Penalty]] = [
-                    (f"length {relative:.0%}, deviation {deviation:g}", field)
-                    for deviation, field in zip(SMOOTH_DEVIATIONS, fields, strict=True)
-                ]
-                families.append(PenalisedFamily(title, "larger deviations", pairs, starts_smooth=True))
+        name = f"smooth along {listed([shape.names[place] for place in shape.lines])}"
+        trends = _trends(shape)
+        for relative in LENGTHS if shape.values <= MAX_VALUES_OF_ALL_LENGTHS else LENGTHS[:1]:
+            fields = Quadratic.field(_covariance(shape, relative), trends, SMOOTH_DEVIATIONS)
+            smooth: list[tuple[str, Penalty]] = [
+                (f"length {relative:.0%}, deviation {deviation:g}", field)
+                for deviation, field in zip(SMOOTH_DEVIATIONS, fields, strict=True)
+            ]
+            families.append(PenalisedFamily(name, "larger deviations", smooth, starts_smooth=True))
     return families
 
 

@@ -14,6 +14,7 @@ from hubbub.core.progress import Progress
 from hubbub.domains import Domain
 from hubbub.domains.domain_shape import DomainShape
 from hubbub.domains.product_shape import ProductShape, shape_of
+from hubbub.estimators.auto.attribute_candidates import DELTA_RULE
 from hubbub.estimators.auto.bayesian_curves import BAYESIAN_CURVES, CurvePriors, refit_curves
 from hubbub.estimators.auto.candidate_families import families_for
 from hubbub.estimators.auto.candidate_fits import (
@@ -27,6 +28,7 @@ from hubbub.estimators.auto.candidate_weights import (
     can_stop_path,
     candidate_weights,
     heaviest,
+    leaning,
     min_gain_over_uniform,
 )
 from hubbub.estimators.auto.fold_scores import Folds, deal_into_folds, held_out_score, jackknife_spread
@@ -71,7 +73,8 @@ def average_candidates(
     patterns = WeightedPatterns(channel, folds.fitted, shape, folds.held_out)
     scored = yield from _score_families(patterns, families, folds.held_out, total)
     gains, spreads = np.array(scored.scores) - scored.scores[0], np.array(scored.spreads)  # the first is uniform
-    min_gain = -math.inf if uses_newton else min_gain_over_uniform(shape.values)  # Bayesian curves decide otherwise
+    has_default = isinstance(shape, ProductShape)  # for reports that tell little; so have Bayesian curves
+    min_gain = -math.inf if uses_newton or has_default else min_gain_over_uniform(shape.values)
     shares = _weights(scored.candidates, gains, spreads, min_gain)
     deals = [(gains, spreads)]
     if shares[0] == 0.0 and shape.values <= MAX_RESCORED_VALUES and channel.entries <= MAX_RESCORED_ENTRIES:
@@ -85,6 +88,8 @@ def average_candidates(
         gains[positions] = np.mean([deal[0] for deal in deals], axis=0)
         spreads[positions] = np.mean([deal[1] for deal in deals], axis=0)
         shares = _weights(scored.candidates, gains, spreads, min_gain, among=positions)
+    if has_default:
+        shares = leaning(shares, scored.candidates.index(DELTA_RULE), float(gains.max()))
     average = sum(share * theta for share, theta in zip(shares, scored.thetas, strict=True) if share > 0.0)
     average = np.asarray(average / np.sum(average))
     selection = Selection(

@@ -7,6 +7,7 @@ these, the one that assumes least has the largest entropy: the log-linear model 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -45,7 +46,7 @@ def _only_with(shape: ProductShape, pair: tuple[int, int]) -> Floats:
     return _without_margins(shape, [tuple(other for other in places if other != place) for place in pair])
 
 
-def _without_margins(shape: ProductShape, margins: list[tuple[int, ...]]) -> Floats:
+def _without_margins(shape: ProductShape, margins: Sequence[tuple[int, ...]]) -> Floats:
     """Return a change of shares (a row) that leaves some margins as they are, by alternating projections."""
     inside = shape.boxed(np.ones((1, shape.values)))
     change = inside * np.random.default_rng(SEED).standard_normal(inside.shape)
