@@ -47,6 +47,7 @@ ORDER = (
     "accuracy",
     "best_stop",
     "few_values",
+    "auto_attributes",
     "auto",
     "cluster",
     "report",

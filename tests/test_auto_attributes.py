@@ -93,13 +93,14 @@ def test_smoothing_keeps_mass_and_has_its_adjoint(domain: hb.Product) -> None:
 def test_independence_is_the_product_of_the_margins() -> None:
     theta = drawn_shares(24).reshape(SIDES)
     margins = [theta.sum(axis=others) for others in ((1, 2), (0, 2), (0, 1))]
-    found = LogLinearModel(product_shape(FULL), SINGLES).with_margins_of(theta.reshape(1, -1))
-    assert np.allclose(found[0], np.einsum("i,j,k->ijk", *margins).ravel(), rtol=1e-12)
+    model, expected = LogLinearModel(product_shape(FULL), SINGLES), np.einsum("i,j,k->ijk", *margins).ravel()
+    assert np.allclose(model.with_margins_of(theta.reshape(1, -1))[0], expected, rtol=1e-12)
+    assert np.allclose(model.m_step(np.full((1, 24), 1 / 24), theta.reshape(1, -1))[0], expected, rtol=1e-12)  # at once
 
 
 def fitted_by_hand(theta: Floats, margins: tuple[tuple[int, ...], ...], inside: Floats) -> Floats:
     """Iterative proportional fitting with loops over the cells of one margin at a time: the textbook's."""
-    fitted = inside / inside.sum()
+    fitted: Floats = inside / inside.sum()
     for _ in range(200):
         for margin in margins:
             for at in np.ndindex(*(SIDES[place] for place in margin)):
