@@ -10,6 +10,7 @@ import numpy as np
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.serialization import Portable
 from hubbub.core.text import listed, plural
+from hubbub.estimators.auto.attribute_candidates import DELTA_RULE
 from hubbub.estimators.auto.candidate_fits import AutoCandidate
 from hubbub.estimators.auto.candidate_weights import heaviest
 from hubbub.rendering.new_figure import axes_or_new
@@ -78,7 +79,8 @@ class Selection(Portable):
 
     def _choice(self) -> str:
         chosen = self.chosen
-        limits = "" if self.uses_newton else " (the domain or the reports are too large to try more than EM)"
+        tried = "more" if DELTA_RULE in self.candidates else "more than EM"  # the former for several attributes
+        limits = "" if self.uses_newton else f" (the domain or the reports are too large to try {tried})"
         if chosen.family == self.candidates[0].family:  # the uniform distribution
             return f"{chosen.description}: the reports do not show that any value is more frequent than another{limits}"
         if self.folds == 0:
@@ -92,6 +94,8 @@ class Selection(Portable):
         position = self.candidates.index(chosen)
         if self.paths[position] in self.paths[position + 1 :]:
             return f"{chosen.description}, because {chosen.overfit} would fit the noise{limits}"
+        if self.paths.count(self.paths[position]) == 1:
+            return f"{chosen.description}{limits}"
         reason = "the limit" if chosen.updates else "the most flexible of its family"
         return f"{chosen.description}, {reason}{limits}"
 
