@@ -90,9 +90,11 @@ accuracy: $(READY)
 	$(BIN)/python benchmarks/accuracy_pictures.py $(if $(COUNTS),--counts $(COUNTS))
 	$(BIN)/python benchmarks/table.py
 
-# `auto` against the exact maximum in every kind of study with two to ten values. It goes on where it was, too.
+# `auto` against the exact maximum in every kind of study with two to ten values. It goes on where it was, too. Then
+# against other methods for several attributes, which takes a quarter of an hour.
 few-values: $(READY)
 	$(BIN)/python benchmarks/few_values.py
+	$(BIN)/python benchmarks/auto_attributes.py
 	$(BIN)/python benchmarks/table.py
 
 format: $(READY)

@@ -49,6 +49,7 @@ ORDER = (
     "accuracy",
     "best_stop",
     "few_values",
+    "auto_attributes",
     "auto",
     "cluster",
     "report",

@@ -257,6 +257,7 @@ def test_a_billion_users(domain: hb.Domain) -> None:
 # -- every mechanism -------------------------------------------------------------------------------------
 
 SKEW = np.array([[0.6, 0.3, 0.1], [0.0, 0.8, 0.2], [0.3, 0.3, 0.4], [0.1, 0.1, 0.8]])
+PARTS = {"line": hb.TruncatedGeometric(LINE, 0.5), "letter": hb.RandomizedResponse(ABC, 1.0)}
 EVERY: list[hb.Mechanism] = [
     hb.RandomizedResponse(ABC, 1.0),
     hb.Rappor(ABC, 2.0),
@@ -277,6 +278,7 @@ EVERY: list[hb.Mechanism] = [
     hb.ForcedResponse(hb.Categories(["yes", "no"]), 0.2, 0.1),
     hb.UnrelatedQuestion(hb.Categories(["yes", "no"]), 0.5, 0.2),
     hb.CrosswiseModel(hb.Categories(["yes", "no"]), 0.25),
+    *(kind(PARTS) for kind in (hb.Split, hb.SampleOne, hb.SampleOneWithFakes)),
 ]
 
 

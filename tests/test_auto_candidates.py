@@ -75,8 +75,8 @@ def test_a_path_between_far_stops_is_em(seed: int) -> None:
 
 
 def test_a_path_with_too_few_stages_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = paths._flowed
-    monkeypatch.setattr(paths, "_flowed", lambda factors, theta, time: plain(factors, theta, 0.9 * time))
+    plain = paths.flowed
+    monkeypatch.setattr(paths, "flowed", lambda factors, theta, time: plain(factors, theta, 0.9 * time))
     assert max(apart for _, apart in far_path(0)) > 3e-3
 
 

@@ -149,3 +149,12 @@ class DomainShape:
         for axis in range(1, box.ndim):
             box = gaussian_filter1d(box, width, axis=axis, mode="reflect", truncate=FILTER_REACH)
         return np.asarray(box.reshape(rows.shape))
+
+    def gathered(self, rows: Floats, width: float) -> Floats:
+        """Return the adjoint of `smoothed`."""
+        return self.smoothed(rows, width)
+
+    @property
+    def smooths_along_axes(self) -> bool:
+        """Whether smoothing is quicker axis by axis than by a matrix, however few values there are."""
+        return False

@@ -20,6 +20,7 @@ from hubbub.likelihood import MIN_PLAIN_PROBABILITY
 MAX_DENSE_ENTRIES = 4_000_000  # of a channel that is multiplied out with its smoothing
 MIN_FLOW_UPDATES = 30  # that are made one by one at first, while the flow is not yet close to them...
 MIN_FLOW_STEP = 5  # ...and between stops this close
+MAX_STOP_RATIO = 1.3  # of the updates at a stop to those at the one before: with more, steps of the flow lose digits
 MIN_PATH_MOVE = 1e-4  # in total variation
 DAMPING = 2.0 / 13.0  # of the Chebyshev polynomials, as in RKC (Sommeijer, Shampine and Verwer, 1998)
 
@@ -27,6 +28,7 @@ MIN_KERNEL_ENTRY = 1e-17  # of a kernel's rows, which sum to 1: smaller ones cha
 MAX_KERNEL_DENSITY = 0.1  # share of a kernel's entries up to which it is multiplied by them alone
 
 Smoothing = Callable[[Floats], Floats]  # of rows of distributions
+MStep = Callable[[Floats, Floats], Floats]  # distributions of a model, and expected shares of users: the next ones
 
 
 class SmoothedChannel(Channel):
@@ -67,24 +69,35 @@ def smoothed_by(channel: Channel, kernel: Floats) -> Channel:
     return SmoothedChannel(channel, lambda rows: rows @ kernel, lambda rows: rows @ kernel.T)
 
 
-def em_path(channel: Channel, weights: Floats, stops: Sequence[int]) -> Generator[tuple[int, Floats], None, None]:
+def em_path(
+    channel: Channel,
+    weights: Floats,
+    stops: Sequence[int],
+    start: Floats | None = None,
+    m_step: MStep | None = None,
+) -> Generator[tuple[int, Floats], None, None]:
     """Yield the number of updates and the distributions (weightings by values) at each of the increasing `stops`.
+
+    EM starts at the uniform distribution, or at `start` (weightings by values). With `m_step` it stays in a model whose
+    logarithms are a linear space, or has a prior: then each update goes to what that makes of the expected shares. The
+    derivatives of such updates have eigenvalues in [0, 1], too.
 
     The path ends where EM has come to rest: at its pace it would not move by MIN_PATH_MOVE up to the last stop.
     """
-    theta = np.full((len(weights), channel.values), 1.0 / channel.values)
+    theta = np.full((len(weights), channel.values), 1.0 / channel.values) if start is None else start
     shares = weights / weights.sum(axis=1, keepdims=True)
 
     def factors(theta: Floats) -> Floats:
-        """Return D / n."""
+        """Return D / n, or what the model makes of it."""
         ratio = np.maximum(channel.forward(theta), MIN_PLAIN_PROBABILITY)
-        return channel.backward(np.divide(shares, ratio, out=ratio))
+        own = channel.backward(np.divide(shares, ratio, out=ratio))
+        return own if m_step is None else m_step(theta, theta * own) / np.maximum(theta, MIN_PLAIN_PROBABILITY)
 
     updates = 0
     for stop in stops:
         before, start = updates, theta
         if updates >= MIN_FLOW_UPDATES and stop - updates >= MIN_FLOW_STEP:
-            theta = _flowed(factors, theta, stop - updates)
+            theta = flowed(factors, theta, stop - updates)
             updates = stop
         while updates < stop:
             theta = theta * factors(theta)
@@ -98,7 +111,13 @@ def em_path(channel: Channel, weights: Floats, stops: Sequence[int]) -> Generato
             return
 
 
-def _flowed(factors: Callable[[Floats], Floats], theta: Floats, time: float) -> Floats:
+def spaced_stops(last: int) -> tuple[int, ...]:
+    """Return increasing stops up to the last, so close together that the flow from one to the next is precise."""
+    count = 2 + math.ceil(math.log(max(last, 2)) / math.log(MAX_STOP_RATIO))
+    return tuple(int(stop) for stop in np.unique(np.geomspace(1, last, count).round()))
+
+
+def flowed(factors: Callable[[Floats], Floats], theta: Floats, time: float) -> Floats:
     """Return theta after a step of the flow that is as long as `time` updates: RKC, of second order."""
     stages = max(2, math.ceil(math.sqrt(1.0 + 1.54 * time)))
     w0 = 1.0 + DAMPING / stages**2

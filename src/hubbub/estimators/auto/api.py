@@ -1,7 +1,8 @@
 """The method "auto": as close to maximum likelihood as the information in the reports warrants.
 
 Where values have neighbours (a line, a map) the answer is smoothed (`smoothing`), where they have none, shrunk
-(`shrinkage`); trivial cases need neither.
+(`shrinkage`); combinations of several attributes are described by simpler models where these predict better
+(`attribute_candidates`). Trivial cases need none of this.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import numpy as np
 from hubbub.core import validation
 from hubbub.core.progress import Progress
 from hubbub.core.serialization import ReadOnly
-from hubbub.domains.domain_shape import DomainShape
+from hubbub.domains.product_shape import ProductShape, shape_of
 from hubbub.estimators.auto.allowed_region import pull_inside
 from hubbub.estimators.auto.shrinkage import shrink
 from hubbub.estimators.auto.smoothing import smooth
+from hubbub.estimators.auto.told_interactions import told_model
 from hubbub.estimators.auto.trivial_cases import MIN_CAUTIOUS_VALUES, trivial_case
 from hubbub.estimators.base import MethodRun, as_estimate
 from hubbub.estimators.method_settings import MethodSettings
@@ -34,7 +36,9 @@ def auto(reports: Reports, settings: MethodSettings) -> MethodRun:
     rng, seed = validation.generator(settings.rng, "estimate")
     max_updates = settings.checked_max_iter("a limit that suits the size")
     likelihood = Likelihood.of(reports)
-    smooths = len(reports.domain) >= MIN_CAUTIOUS_VALUES and DomainShape.of(reports.domain).places is not None
+    shape = shape_of(reports.domain)
+    has_structure = shape.places is not None or isinstance(shape, ProductShape)
+    compares = len(reports.domain) >= MIN_CAUTIOUS_VALUES and has_structure
     case = trivial_case(likelihood.channel, likelihood.weights)
     if case == "uninformative":
         uniform = likelihood.at(np.full(len(reports.domain), 1.0 / len(reports.domain)))
@@ -43,7 +47,7 @@ def auto(reports: Reports, settings: MethodSettings) -> MethodRun:
             "not be distinguished from a uniform population"
         )
         return as_estimate(reports, "auto", Outcome(uniform, 0, met=True), status, {"chosen": "uniform", "rng": seed})
-    if case == "certain" or not smooths:
+    if case == "certain" or not compares:
         maximum = yield from mle(reports, MethodSettings(max_iter=max_updates))
         if case == "certain":
             used = {"chosen": "maximum likelihood", **maximum.settings, "rng": seed}
@@ -67,8 +71,11 @@ def auto(reports: Reports, settings: MethodSettings) -> MethodRun:
     }
     status = selection.explain()
     if selection.uses_newton:  # then the maximum is quickly found, too
-        best = yield from likeliest_point.steps(likelihood, REGION_TOL)
-        theta, pulled = pull_inside(likelihood, theta, best.theta)
+        best = (yield from likeliest_point.steps(likelihood, REGION_TOL)).theta
+        told = told_model(likelihood.channel, shape) if isinstance(shape, ProductShape) else None
+        if told is not None:  # of all maxima, the one that assumes least
+            best = told.with_margins_of(best[None])[0]
+        theta, pulled = pull_inside(likelihood, theta, best)
         if pulled:
             used["pulled"] = pulled
             status += f", moved {pulled:.0%} of the way to maximum likelihood because the reports refute it"

@@ -13,8 +13,11 @@ import numpy as np
 
 from hubbub.core.arrays import Floats
 from hubbub.domains.domain_shape import DomainShape
+from hubbub.domains.product_shape import ProductShape
+from hubbub.estimators.auto.attribute_candidates import attribute_families
 from hubbub.estimators.auto.candidate_fits import CandidateFamily, PenalisedFamily, StoppedEM, UniformFamily
 from hubbub.estimators.auto.spiked_curves import spiked_curves
+from hubbub.solvers.log_linear_model import LogLinearModel
 from hubbub.solvers.penalties import DeviationsFromMean, DeviationsFromTrend, Jumps, Penalty, Quadratic
 
 EM_STOPS, EM_STOPS_OF_LARGE = 36, 18  # the latter where each takes as much memory as the domain
@@ -37,9 +40,19 @@ RELATIVE_JITTER = 1e-6  # independent variance of each value, relative to the va
 
 
 def families_for(
-    shape: DomainShape, *, uses_newton: bool, max_updates: int, unit: str | None = None
+    shape: DomainShape,
+    *,
+    uses_newton: bool,
+    max_updates: int,
+    unit: str | None = None,
+    told: LogLinearModel | None = None,
 ) -> list[CandidateFamily]:
-    """Return all families; without `uses_newton`, those that need nothing but products with the channel."""
+    """Return all families; without `uses_newton`, those that need nothing but products with the channel.
+
+    `told` is what reports on several attributes tell, where that is not everything.
+    """
+    if isinstance(shape, ProductShape):
+        return attribute_families(shape, uses_newton=uses_newton, max_updates=max_updates, told=told)
     spaced = np.geomspace(1, max_updates, EM_STOPS if uses_newton else EM_STOPS_OF_LARGE)
     stops = tuple(int(stop) for stop in np.unique(spaced.round()))
     if uses_newton:

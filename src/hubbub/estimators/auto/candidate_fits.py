@@ -64,26 +64,32 @@ class WeightedPatterns:
         self.channel, self.weightings, self.shape, self.modes = channel, weightings, shape, modes
         self.held_out, self.best_score = held_out, 0.0 if held_out is None else -math.inf
         self.curves: list[Floats] = []  # where earlier smooth curves ended
+        self.models: dict[tuple[tuple[int, ...], ...], Floats] = {}  # where the likelihood of models is largest
         self._starts: dict[float, Floats] = {}
 
     def smoothed_channel(self, width: float) -> tuple[Channel, Floats | None]:
         """Return the channel after a smoothing of the domain, and the smoothing's matrix where there is one."""
         if width == 0.0:
             return self.channel, None
-        if self.shape.values <= MAX_DENSE_SYSTEM_VALUES:
+        if self.shape.values <= MAX_DENSE_SYSTEM_VALUES and not self.shape.smooths_along_axes:
             kernel = self.shape.kernel(width)[self.shape.knots(width)]
             return smoothed_by(self.channel, kernel), kernel
 
         def smooth(rows: Floats) -> Floats:
             return self.shape.smoothed(rows, width)
 
-        return SmoothedChannel(self.channel, smooth, smooth), None
+        def gather(rows: Floats) -> Floats:
+            return self.shape.gathered(rows, width)
+
+        return SmoothedChannel(self.channel, smooth, gather), None
 
     def start(self, width: float) -> Floats:
         """Return where penalised likelihoods start: logarithms of a few updates of EM, smoothed or not."""
         if width not in self._starts:
             channel, kernel = self.smoothed_channel(width)
             theta = next(em_path(channel, self.weightings, [START_UPDATES]))[1]
+            if width and kernel is None:
+                theta = self.shape.smoothed(theta, width)
             self._starts[width] = frozen(_centred_logs(theta if kernel is None else theta @ kernel))
         return self._starts[width]
 

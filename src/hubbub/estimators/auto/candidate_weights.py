@@ -24,6 +24,7 @@ from hubbub.core.arrays import Floats, Positions
 SPREAD_POWER = 5.0
 SPREAD_FLOOR = 0.3  # of the typical spread, added to each: being even more stable gains little
 MIN_SPREAD = 1e-6  # in total variation; smaller spreads are treated as this one in the typical spread
+HALF_LEANING_GAIN = 20.0  # nats by which the best candidate beats uniform, where folds and a rule count the same
 MIN_GAIN_NATS = 3.0  # besides the logarithm of the number of values, by which a candidate must beat uniform
 MAX_FITS_PAST_BEST, MAX_LOSS_PAST_BEST = 6, 6.0  # candidates since the best one of a path, and nats lost since
 MAX_DEFICIT_NATS = 20.0  # behind the best candidate of all, from which a path that gets worse is given up...
@@ -38,6 +39,17 @@ def candidate_weights(scores: Floats, spreads: Floats) -> Floats:
     logs = behind - SPREAD_POWER * np.log(spreads + SPREAD_FLOOR * typical)
     weights = np.exp(logs - logs.max())
     return np.asarray(weights / weights.sum())
+
+
+def leaning(weights: Floats, position: int, gain: float) -> Floats:
+    """Return weights of which a part went to the candidate at a position: the more, the less the folds tell.
+
+    `gain` is by how many nats the best candidate predicts held-out reports better than the uniform distribution does.
+    """
+    part = 1.0 / (1.0 + (max(gain, 0.0) / HALF_LEANING_GAIN) ** 2)
+    leaned = (1.0 - part) * weights
+    leaned[position] += part
+    return leaned
 
 
 def min_gain_over_uniform(values: int) -> float:

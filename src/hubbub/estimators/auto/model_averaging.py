@@ -13,6 +13,8 @@ from hubbub.core.arrays import Floats, Positions, frozen
 from hubbub.core.progress import Progress
 from hubbub.domains import Domain
 from hubbub.domains.domain_shape import DomainShape
+from hubbub.domains.product_shape import ProductShape, shape_of
+from hubbub.estimators.auto.attribute_candidates import DELTA_RULE
 from hubbub.estimators.auto.bayesian_curves import BAYESIAN_CURVES, CurvePriors, refit_curves
 from hubbub.estimators.auto.candidate_families import families_for
 from hubbub.estimators.auto.candidate_fits import (
@@ -26,10 +28,12 @@ from hubbub.estimators.auto.candidate_weights import (
     can_stop_path,
     candidate_weights,
     heaviest,
+    leaning,
     min_gain_over_uniform,
 )
 from hubbub.estimators.auto.fold_scores import Folds, deal_into_folds, held_out_score, jackknife_spread
 from hubbub.estimators.auto.result import Selection
+from hubbub.estimators.auto.told_interactions import told_model, untold
 
 FOLDS, FOLDS_OF_LARGE = 5, 3  # the latter where products with the channel are expensive
 RESCORED_WEIGHT = 0.99  # the share of the weight whose candidates are scored again, on new folds...
@@ -58,17 +62,19 @@ def average_candidates(
 
     There must be two users at least (one user is a trivial case). `max_updates` limits the updates of EM.
     """
-    shape = DomainShape.of(domain)
+    shape = shape_of(domain)
     uses_newton, updates_limit = affordable_work(channel)
     updates_limit = min(max_updates or updates_limit, updates_limit)
     folds = deal_into_folds(weights, int(min(FOLDS if uses_newton else FOLDS_OF_LARGE, weights.sum())), rng)
     count = len(folds.held_out)
-    families = families_for(shape, uses_newton=uses_newton, max_updates=updates_limit, unit=domain.unit)
+    told = told_model(channel, shape) if isinstance(shape, ProductShape) else None
+    families = families_for(shape, uses_newton=uses_newton, max_updates=updates_limit, unit=domain.unit, told=told)
     total = sum(family.count for family in families)
     patterns = WeightedPatterns(channel, folds.fitted, shape, folds.held_out)
     scored = yield from _score_families(patterns, families, folds.held_out, total)
     gains, spreads = np.array(scored.scores) - scored.scores[0], np.array(scored.spreads)  # the first is uniform
-    min_gain = -math.inf if uses_newton else min_gain_over_uniform(shape.values)  # Bayesian curves decide otherwise
+    has_default = isinstance(shape, ProductShape)  # for reports that tell little; so have Bayesian curves
+    min_gain = -math.inf if uses_newton or has_default else min_gain_over_uniform(shape.values)
     shares = _weights(scored.candidates, gains, spreads, min_gain)
     deals = [(gains, spreads)]
     if shares[0] == 0.0 and shape.values <= MAX_RESCORED_VALUES and channel.entries <= MAX_RESCORED_ENTRIES:
@@ -82,7 +88,10 @@ def average_candidates(
         gains[positions] = np.mean([deal[0] for deal in deals], axis=0)
         spreads[positions] = np.mean([deal[1] for deal in deals], axis=0)
         shares = _weights(scored.candidates, gains, spreads, min_gain, among=positions)
+    if has_default:
+        shares = leaning(shares, scored.candidates.index(DELTA_RULE), float(gains.max()))
     average = sum(share * theta for share, theta in zip(shares, scored.thetas, strict=True) if share > 0.0)
+    average = np.asarray(average / np.sum(average))
     selection = Selection(
         candidates=tuple(scored.candidates),
         paths=tuple(scored.paths),
@@ -93,8 +102,9 @@ def average_candidates(
         uses_newton=uses_newton,
         max_updates=updates_limit,
         deals=len(deals),
+        untold=() if told is None else untold(told),
     )
-    return np.asarray(average / np.sum(average)), selection
+    return average if told is None else told.with_margins_of(average[None])[0], selection
 
 
 def affordable_work(channel: Channel) -> tuple[bool, int]:
@@ -108,9 +118,10 @@ def affordable_work(channel: Channel) -> tuple[bool, int]:
 
 def reaverage(channel: Channel, weightings: Floats, domain: Domain, selection: Selection) -> Floats:
     """Return the same average of the same candidates for other weightings of the patterns, one in each row."""
-    shape = DomainShape.of(domain)
+    shape = shape_of(domain)
+    told = told_model(channel, shape) if isinstance(shape, ProductShape) else None
     families = families_for(
-        shape, uses_newton=selection.uses_newton, max_updates=selection.max_updates, unit=domain.unit
+        shape, uses_newton=selection.uses_newton, max_updates=selection.max_updates, unit=domain.unit, told=told
     )
     counted = {selection.candidates[position]: float(selection.weights[position]) for position in selection.counted}
     averages = np.zeros((len(weightings), shape.values))
@@ -118,7 +129,8 @@ def reaverage(channel: Channel, weightings: Floats, domain: Domain, selection: S
         averages += part * refit_curves(channel, weightings, CurvePriors.of(shape), selection.prior_weights)
     for candidate, thetas in _refit(WeightedPatterns(channel, weightings, shape), families, list(counted)):
         averages += counted[candidate] * thetas
-    return np.asarray(averages / averages.sum(axis=1, keepdims=True))
+    averages /= averages.sum(axis=1, keepdims=True)
+    return averages if told is None else told.with_margins_of(averages)
 
 
 def _score_families(

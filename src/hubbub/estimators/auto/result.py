@@ -9,7 +9,8 @@ import numpy as np
 
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.serialization import Portable
-from hubbub.core.text import plural
+from hubbub.core.text import listed, plural
+from hubbub.estimators.auto.attribute_candidates import DELTA_RULE
 from hubbub.estimators.auto.candidate_fits import AutoCandidate
 from hubbub.estimators.auto.candidate_weights import heaviest
 from hubbub.rendering.new_figure import axes_or_new
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 MIN_MENTIONED_WEIGHT = 0.01  # from which a candidate is counted in the status
 COUNTED_WEIGHT = 0.995  # of all weight, that the candidates used again make up
+MAX_LISTED_UNTOLD = 3  # pairs of attributes
 MAX_PLOTTED_NATS = 15.0  # below the best candidate
 MARKERS = "os^Dv"
 
@@ -43,6 +45,7 @@ class Selection(Portable):
     uses_newton: bool  # whether candidates beyond EM were affordable
     max_updates: int  # of EM
     deals: int = 1  # how often users were dealt into folds
+    untold: tuple[tuple[str, ...], ...] = ()  # attributes of which the reports do not tell how they go together
     prior_weights: Floats | None = None  # of the priors of Bayesian curves, where these are a candidate
 
     @property
@@ -63,9 +66,21 @@ class Selection(Portable):
         return heaviest(self.weights, COUNTED_WEIGHT)
 
     def explain(self) -> str:
-        """Return one sentence: what was chosen or averaged, and why."""
+        """Return one sentence: what was chosen or averaged, and why; and what the reports do not tell."""
+        if not self.untold:
+            return self._choice()
+        together = [listed(list(names)) for names in self.untold[:MAX_LISTED_UNTOLD]]
+        left_out = len(self.untold) - len(together)
+        others = f", or {plural(left_out, 'more pair')}" if left_out else ""
+        return (
+            f"{self._choice()}; the reports do not tell how {', or how '.join(together)} go together{others}: as "
+            "little as possible is assumed about it"
+        )
+
+    def _choice(self) -> str:
         chosen = self.chosen
-        limits = "" if self.uses_newton else " (the domain or the reports are too large to try more than EM)"
+        tried = "more" if DELTA_RULE in self.candidates else "more than EM"  # the former for several attributes
+        limits = "" if self.uses_newton else f" (the domain or the reports are too large to try {tried})"
         if chosen.family == self.candidates[0].family:  # the uniform distribution
             return f"{chosen.description}: the reports do not show that any value is more frequent than another{limits}"
         if self.folds == 0:
@@ -79,6 +94,8 @@ class Selection(Portable):
         position = self.candidates.index(chosen)
         if self.paths[position] in self.paths[position + 1 :]:
             return f"{chosen.description}, because {chosen.overfit} would fit the noise{limits}"
+        if self.paths.count(self.paths[position]) == 1:
+            return f"{chosen.description}{limits}"
         reason = "the limit" if chosen.updates else "the most flexible of its family"
         return f"{chosen.description}, {reason}{limits}"
 

@@ -36,7 +36,7 @@ def smooth(
     """Return the distribution, and how it was chosen. There must be two users at least."""
     shape = DomainShape.of(domain)
     uses_newton, updates_limit = affordable_work(channel)
-    if not uses_newton or gain_of_em(channel, weights) > MAX_GAIN:
+    if shape.places is None or not uses_newton or gain_of_em(channel, weights) > MAX_GAIN:
         return (yield from average_candidates(channel, weights, domain, rng, max_updates))
     yield Progress(0, 1, "fitting smooth curves")
     curves = average_curves(channel, weights, CurvePriors.of(shape))
