@@ -161,6 +161,9 @@ def documented_errors(thing: Any) -> set[str]:
     return {name for name, kind in ERRORS.items() if issubclass(kind, general)}
 
 
+BEING_READ: list[Callable[..., Any]] = []  # functions may call each other
+
+
 @functools.cache
 def raised_by(function: Callable[..., Any]) -> frozenset[str]:
     """The errors of ours that a function raises itself, or by the checks of arguments that it calls.
@@ -172,11 +175,13 @@ def raised_by(function: Callable[..., Any]) -> frozenset[str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     tried = {id(node) for block in ast.walk(tree) if isinstance(block, ast.Try) for node in ast.walk(block)}
     found: set[str] = set()
+    BEING_READ.append(function)
     for node in ast.walk(tree):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             found |= raised_error(node.exc, function)
         elif isinstance(node, ast.Call) and id(node) not in tried:  # what is tried may be caught
             found |= refused_by(node, function)
+    BEING_READ.remove(function)
     return frozenset(found & set(ERRORS))
 
 
@@ -194,7 +199,7 @@ def raised_error(call: ast.Call, function: Callable[..., Any]) -> set[str]:
 def refused_by(call: ast.Call, function: Callable[..., Any]) -> set[str]:
     """The errors that a call raises, if it is a check."""
     check = called_function(call, function)
-    if check is None or check is function or check is validation.wrong:
+    if check is None or check in BEING_READ or check is validation.wrong:
         return set()
     if check.__module__ == validation.__name__:
         return stated_error(call) or {"SettingError"}
