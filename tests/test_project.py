@@ -35,7 +35,7 @@ Interval interval kl_divergence Laplace LocalHashing log_likelihood Longitudinal
 merge optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric PlanarLaplace privatize_file Quantile
 rake SurveyWeights
 quantile RandomizedResponse Rappor read_reports read_study read_tally Regions regions RegionShares RegionsError report
-Reports ReportsError Resolution resolve
+Reports ReportsError Resolution resolve synthesize
 scatter_reports SettingError Shift Study StudyError SubsetSelection Tally total_variation Trend trend
 TruncatedGeometric unrelated_prevalence UnrelatedPrevalence UnrelatedQuestion Warner worst_case_shift
 """.split()  # noqa: SIM905

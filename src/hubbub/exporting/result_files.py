@@ -12,6 +12,7 @@ from hubbub.comparison import Comparison, GroupComparison
 from hubbub.core.files import write_file
 from hubbub.core.paths import check_replaceable, write_error
 from hubbub.domains import Domain
+from hubbub.domains.product_labels import label_columns
 from hubbub.estimators import Estimate
 from hubbub.intervals import Band
 from hubbub.polygons import RegionShares
@@ -29,6 +30,7 @@ from hubbub.resolution import Resolution
 from hubbub.trends import Trend
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 ENDINGS = (".json", ".csv", ".geojson", ".parquet", ".png", ".svg")
@@ -56,8 +58,9 @@ def write_result(
     if ending == ".json":
         write_json(document, path)
     elif ending in (".csv", ".parquet"):
-        names = ["value", "probability", *([] if band is None else ["low", "high", "standard_error"])]
-        columns = {name: [entry[name] for entry in document["estimate"]] for name in names}
+        names = ["probability", *([] if band is None else ["low", "high", "standard_error"])]
+        columns = {name: labels.tolist() for name, labels in label_columns(estimate.domain).items()}
+        columns |= {name: [entry[name] for entry in document["estimate"]] for name in names}
         write_file(path, _table_bytes(columns, estimate.domain, ending))
     elif ending == ".geojson":
         intervals = {} if band is None else {"low": band.low, "high": band.high}
@@ -159,6 +162,13 @@ def write_groups(document: dict[str, Any], path: Path) -> None:
         for entry in group["regions" if of_regions else "estimate"]
     )
     write_file(path, csv_bytes(["group", *names], rows))
+
+
+def write_records(records: pd.DataFrame, path: Path) -> None:
+    """Write records as .csv or .parquet: a column for each attribute."""
+    columns = {str(name): records[name].tolist() for name in records.columns}
+    is_csv = path.suffix.lower() == ".csv"
+    write_file(path, csv_bytes(columns, zip(*columns.values(), strict=True)) if is_csv else parquet_bytes(columns))
 
 
 def write_json(document: dict[str, Any], path: Path) -> None:
