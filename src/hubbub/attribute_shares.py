@@ -22,10 +22,7 @@ from hubbub.domains import Product
 from hubbub.domains.table_groups import MAX_GROUPS, ValueGroup, table_groups
 from hubbub.estimators import Estimate
 from hubbub.intervals.api import statistic_endpoints
-try:
-    from hubbub.intervals.conditional_shares import ConditionalShare
-except ImportError:
-    ConditionalShare = None
+from hubbub.intervals.conditional_shares import ConditionalShare
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
 from hubbub.intervals.linear_statistic import Statistic
 from hubbub.intervals.result import extend
@@ -110,7 +107,6 @@ def attribute_shares(
     )
     if reports is None:
         return result
-    conditionals = conditionals and ConditionalShare is not None
     chosen, notes = _in_time(reports, groups, pairs if conditionals else ())
     if chosen is None:
         return _replaced(result, {}, {}, notes)
