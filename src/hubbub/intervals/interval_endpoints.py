@@ -6,11 +6,13 @@ until the cutoff in use is its own: that of the likeliest distribution with its 
 
 Many low endpoints are the statistic's minimum, usually 0, and need no solving: a likely distribution with that value
 proves it. One EM run on all of them together finds most.
+
+Statistics are linear, or smooth (`smooth_statistics`): these are linear at each step of their search. One that is about
+some of the users alone, such as a conditional share, can have any value if there may be none of them.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -34,6 +36,8 @@ from hubbub.intervals.deviance_cutoff import (
 )
 from hubbub.intervals.exact_binomial import EXACT_NOTE, TwoOutputs
 from hubbub.intervals.linear_statistic import Statistic
+from hubbub.intervals.moving_ends import MovingEnd, SmoothEnd
+from hubbub.intervals.smooth_statistics import SmoothStatistic
 from hubbub.likelihood import Likelihood, Point
 from hubbub.reports import Reports
 from hubbub.solvers import likeliest_point
@@ -46,13 +50,11 @@ MAX_GAP_OF_SLACK = 1e-3  # ...and relative to what a cutoff of 1 allows: the gap
 COARSE_DRAWS = 199  # from which the first cutoffs are simulated...
 MAX_COARSE_ROUNDS = 3  # ...in these rounds of moving an endpoint out to its own cutoff...
 MAX_ROUNDS = 2  # ...before those with all draws
-MAX_SETTLED_GROWTH = 1.02  # a cutoff that grows by less than this factor is settled
 # The cutoff of a single value is simulated as well: with all mass on one value it is not 3.8 but 9, and about 5 for a
 # busy cell among empty ones. On large domains that would take too long for every value, and only large shares are.
 MAX_VALUES_ALL_SIMULATED = 100
 MIN_SHARE_SIMULATED = 0.2
 MAX_SLACK = 0.05  # of the way from the maximum to the limit: a larger distance from limit to attained value is noted
-AT_MINIMUM = 1e-9  # of the statistic's range: a limit as close to the statistic's minimum is at the minimum
 MAX_PROOF_UPDATES = 30  # of EM, in search of a likely distribution without a value...
 PROOF_DELTA = 1e-3  # ...which stops where the log-likelihood hardly changes
 MIN_MASS_OF_REST = 1e-6  # that a maximum must leave to the other values, for EM to begin there
@@ -62,6 +64,8 @@ MAX_BATCH_ENTRIES = 4_000_000  # of distributions and what they predict, in memo
 MIN_THREADED_ENTRIES, MAX_THREADED_ENTRIES = 50_000, 4_000_000
 KNOWN = "It is known."
 OUTER = "An endpoint is an outer bound: the interval may be wider than necessary."
+NOBODY = "The reports do not show that anybody has the given values: every value is possible."
+UNDEFINED = "Likely distributions do not define it: every value is possible."
 
 
 @dataclass(frozen=True)
@@ -105,57 +109,6 @@ class Endpoints(NamedTuple):
     note: str
 
 
-class _Trial(NamedTuple):
-    """A cutoff that was used for an endpoint, and the one that belongs to it."""
-
-    used: float
-    own: float
-
-
-def _crossing(before: _Trial, after: _Trial) -> float:
-    """Return the cutoff that would be its own if the logarithm of one were linear in that of the other."""
-    short, beyond = math.log(before.own / before.used), math.log(after.used / after.own)
-    return float(before.used * (after.used / before.used) ** (short / (short + beyond)))
-
-
-class _Endpoint:
-    """The least value of a statistic, which moves out until its cutoff is its own."""
-
-    def __init__(self, weights: Floats, cutoff: float, simulation: DevianceSimulation | None) -> None:
-        self.weights, self.simulation = weights, simulation
-        self.least_cutoff = self.cutoff = cutoff
-        self.minimum = float(weights.min())
-        self.extreme: Extreme | None = None
-        self.limit = self.minimum
-        self.is_settled = False
-        self._too_small: _Trial | None = None
-
-    @property
-    def is_minimal(self) -> bool:
-        """Whether the endpoint is the least value of any distribution."""
-        return self.limit - self.minimum <= AT_MINIMUM * float(np.ptp(self.weights))
-
-    def adjust_cutoff(self, level: float, draws: int | None) -> None:
-        """Move the cutoff towards that of the distribution that attains the endpoint.
-
-        Farther out that one is often smaller again: then the cutoff is looked for in between, as long as few draws
-        decide. What all draws say only ever moves an endpoint outwards.
-        """
-        if self.simulation is None or self.extreme is None:
-            return
-        own = max(self.least_cutoff, self.simulation.cutoff(self.extreme.theta, self.weights, level, draws))
-        self.is_settled = own <= MAX_SETTLED_GROWTH * self.cutoff
-        if not self.is_settled:
-            self._too_small = _Trial(self.cutoff, own)
-            self.cutoff = own
-        elif draws is not None and own * MAX_SETTLED_GROWTH < self.cutoff and self._too_small is not None:
-            self.cutoff, self.is_settled = _crossing(self._too_small, _Trial(self.cutoff, own)), False
-
-    def put(self, extreme: Extreme) -> None:
-        """Take over the result of a search."""
-        self.extreme, self.limit = extreme, extreme.limit
-
-
 def exact_endpoints(study: TwoOutputs, statistics: Sequence[Statistic], level: float) -> list[Endpoints]:
     """Return the interval of each statistic in a study that is small enough for all its outcomes to be listed."""
     shares = study.shares(level)
@@ -167,37 +120,88 @@ def exact_endpoints(study: TwoOutputs, statistics: Sequence[Statistic], level: f
 
 def profile_endpoints(
     region: LikelihoodRegion,
-    statistics: Sequence[Statistic],
+    statistics: Sequence[Statistic | SmoothStatistic],
     level: float,
     *,
     simultaneous: bool = False,
     rng: np.random.Generator | None = None,
 ) -> Generator[Progress, None, list[Endpoints]]:
-    """Return the interval of each statistic."""
+    """Return the interval of each statistic, linear or smooth."""
     shared = _SharedSimulation(region.top, level, rng or np.random.default_rng(DEFAULT_SEED))
-    notes: list[str] = []
-    ends: list[_Endpoint] = []
+    open_groups = yield from _groups_that_may_be_empty(region, statistics, level, simultaneous, shared)
+    pairs: list[_Pair | Endpoints] = []
     for statistic in statistics:
-        cutoff, simulation, note = _cutoff(region.top, statistic, level, simultaneous, shared)
-        notes.append(note)
-        ends += [_Endpoint(sign * statistic.weights, cutoff, simulation) for sign in (1.0, -1.0)]
+        if isinstance(statistic, SmoothStatistic):
+            limits = statistic.lowest, statistic.highest
+            if statistic.among is not None and statistic.among.tobytes() in open_groups:
+                pairs.append(Endpoints(*limits, None, KNOWN if limits[0] == limits[1] else NOBODY))
+                continue
+            if not np.isfinite(statistic.gradient(region.top.theta)).all():
+                pairs.append(Endpoints(*limits, None, UNDEFINED))
+                continue
+        pairs.append(_pair(region.top, statistic, level, simultaneous, shared))
+    ends = [end for pair in pairs if isinstance(pair, _Pair) for end in (pair.low, pair.high)]
     yield Progress(0, len(ends), "intervals")
-    running = _without_proven(region, [end for end in ends if np.ptp(end.weights) > 0.0])
+    running = _without_proven(region, [end for end in ends if not end.is_known])
     yield from _move_out(region, running, level)
-    results = []
-    for index, note in enumerate(notes):
-        low, high = ends[2 * index], ends[2 * index + 1]
-        if np.ptp(low.weights) == 0.0:  # the sum over all values
-            results.append(Endpoints(low.minimum, low.minimum, (0.0, 0.0), KNOWN))
-            continue
-        if any(_has_slack(region.top, end) for end in (low, high)):
+    return [pair.endpoints(region.top, level) if isinstance(pair, _Pair) else pair for pair in pairs]
+
+
+class _Pair(NamedTuple):
+    """Both ends of a statistic's interval, the high one being the least value of its negative."""
+
+    low: MovingEnd
+    high: MovingEnd
+    note: str
+
+    def endpoints(self, top: Point, level: float) -> Endpoints:
+        """Return the interval that the ends have come to."""
+        low, high, note = self
+        if low.is_known:  # the sum over all values
+            return Endpoints(low.minimum, low.minimum, (0.0, 0.0), KNOWN)
+        if any(_has_slack(top, end) for end in (low, high)):
             note = f"{note} {OUTER}".strip()
-        limits = [_limit(region.top, end, level) for end in (low, high)]
-        likeliest = float(low.weights @ region.top.theta)  # itself in the interval, up to rounding
-        results.append(
-            Endpoints(min(limits[0], likeliest), max(-limits[1], likeliest), (low.cutoff, high.cutoff), note)
-        )
-    return results
+        limits = [_limit(top, end, level) for end in (low, high)]
+        likeliest = low.value(top.theta)  # itself in the interval, up to rounding
+        return Endpoints(min(limits[0], likeliest), max(-limits[1], likeliest), (low.cutoff, high.cutoff), note)
+
+
+def _pair(
+    top: Point, statistic: Statistic | SmoothStatistic, level: float, simultaneous: bool, shared: _SharedSimulation
+) -> _Pair:
+    if isinstance(statistic, Statistic):
+        cutoff, simulation, note = _cutoff(top, statistic.weights, statistic.single, level, simultaneous, shared)
+        low, high = (MovingEnd(sign * statistic.weights, cutoff, simulation) for sign in (1.0, -1.0))
+        return _Pair(low, high, note)
+    gradient = statistic.gradient(top.theta)
+    cutoff, simulation, note = _cutoff(top, gradient, None, level, simultaneous, shared)
+    down, up = (SmoothEnd(statistic, sign, top.theta, cutoff, simulation) for sign in (1.0, -1.0))
+    return _Pair(down, up, note)
+
+
+def _groups_that_may_be_empty(
+    region: LikelihoodRegion,
+    statistics: Sequence[Statistic | SmoothStatistic],
+    level: float,
+    simultaneous: bool,
+    shared: _SharedSimulation,
+) -> Generator[Progress, None, set[bytes]]:
+    """Return which of the groups that smooth statistics are about (by their weights) may have a share of 0."""
+    groups = {
+        statistic.among.tobytes(): statistic.among
+        for statistic in statistics
+        if isinstance(statistic, SmoothStatistic) and statistic.among is not None
+    }
+    pairs = {}
+    for name, weights in groups.items():
+        pairs[name] = _pair(region.top, Statistic(weights, "a group"), level, simultaneous, shared)
+    lows = [pair.low for pair in pairs.values() if not pair.low.is_known]
+    yield from _move_out(region, _without_proven(region, lows), level)
+    return {
+        name
+        for name, pair in pairs.items()
+        if not pair.low.is_known and (pair.low.is_minimal or _limit(region.top, pair.low, level) <= 0.0)
+    }
 
 
 class _SharedSimulation:
@@ -216,16 +220,21 @@ class _SharedSimulation:
 
 
 def _cutoff(
-    top: Point, statistic: Statistic, level: float, simultaneous: bool, shared: _SharedSimulation
+    top: Point,
+    weights: Floats,
+    single: int | None,
+    level: float,
+    simultaneous: bool,
+    shared: _SharedSimulation,
 ) -> tuple[float, DevianceSimulation | None, str]:
     """Return the cutoff to begin with, the simulation of its own one if that is needed, and a note."""
-    values, single, survey = top.theta.size, statistic.single, top.likelihood.survey
+    values, survey = top.theta.size, top.likelihood.survey
     if survey is None:
         plain, effect, most = chi_square(level), 1.0, 1.0
     elif values > MAX_SIMULATED_VALUES:
         plain, effect, most = design_cutoff(level, survey), 1.0, 1.0
     else:
-        effect, most = shared.simulation.design_effect(statistic.weights), shared.simulation.design_effect()
+        effect, most = shared.simulation.design_effect(weights), shared.simulation.design_effect()
         plain = effect * design_cutoff(level, survey)
     if simultaneous and single is not None:
         note = f"Holds for all {values:,} values at once (Bonferroni)."
@@ -252,13 +261,13 @@ def _cutoff(
 # -- endpoints at the statistic's minimum ------------------------------------------------------------------
 
 
-def _without_proven(region: LikelihoodRegion, ends: Sequence[_Endpoint]) -> list[_Endpoint]:
+def _without_proven(region: LikelihoodRegion, ends: Sequence[MovingEnd]) -> list[MovingEnd]:
     """Return the endpoints of which no distribution shows that they are the statistic's minimum.
 
     A share is 0 if some likely distribution does without the value. EM, which never gives mass to a value that has
     none, searches for it from the maximum, for many values at once.
     """
-    removed = [np.flatnonzero(end.weights > end.minimum) for end in ends]
+    removed = [np.flatnonzero([] if end.face is None else end.face > end.face.min()) for end in ends]
     singles = [(end, int(values[0])) for end, values in zip(ends, removed, strict=True) if values.size == 1]
     channel = region.top.likelihood.channel
     step = max(1, MAX_BATCH_ENTRIES // (channel.values + channel.patterns))
@@ -287,15 +296,17 @@ def _deviances_without(top: Point, values: Positions) -> Floats:
     return deviances
 
 
-def _limit(top: Point, end: _Endpoint, level: float) -> float:
+def _limit(top: Point, end: MovingEnd, level: float) -> float:
     """Return the endpoint, or the statistic's minimum over all distributions if that has a cutoff of its own."""
     is_open = end.simulation is not None and not end.is_minimal
     return end.minimum if is_open and _may_be_minimal(top, end, level) else end.limit
 
 
-def _may_be_minimal(top: Point, end: _Endpoint, level: float) -> bool:
-    weights, likelihood = end.weights, top.likelihood
-    minimal = np.flatnonzero(weights == end.minimum)
+def _may_be_minimal(top: Point, end: MovingEnd, level: float) -> bool:
+    weights, likelihood = end.face, top.likelihood
+    if weights is None:
+        return False
+    minimal = np.flatnonzero(weights == weights.min())
     channel = likelihood.channel.part(minimal)
     if not (channel.forward(np.full(minimal.size, 1.0 / minimal.size))[likelihood.sent] > 0).all():
         return False  # some report needs one of the other values
@@ -312,7 +323,7 @@ def _may_be_minimal(top: Point, end: _Endpoint, level: float) -> bool:
 # -- all other endpoints -----------------------------------------------------------------------------------
 
 
-def _move_out(region: LikelihoodRegion, ends: Sequence[_Endpoint], level: float) -> Generator[Progress, None, None]:
+def _move_out(region: LikelihoodRegion, ends: Sequence[MovingEnd], level: float) -> Generator[Progress, None, None]:
     """Solve for all endpoints, and again for those whose own cutoff is another one.
 
     The first rounds simulate cutoffs by few draws, which are enough to come close; the last ones by all draws.
@@ -329,7 +340,7 @@ def _move_out(region: LikelihoodRegion, ends: Sequence[_Endpoint], level: float)
             yield from _solve(region, moving, "moving endpoints")
 
 
-def _solve(region: LikelihoodRegion, ends: Sequence[_Endpoint], what: str) -> Generator[Progress, None, None]:
+def _solve(region: LikelihoodRegion, ends: Sequence[MovingEnd], what: str) -> Generator[Progress, None, None]:
     """Solve for each endpoint with its present cutoff, on several threads where that pays."""
     channel = region.top.likelihood.channel
     entries = channel.entries
@@ -339,11 +350,11 @@ def _solve(region: LikelihoodRegion, ends: Sequence[_Endpoint], what: str) -> Ge
     for own in (region, *(LikelihoodRegion(region.top) for _ in range(workers - 1))):
         regions.put(own)
 
-    def solve(end: _Endpoint) -> Extreme:
+    def solve(end: MovingEnd) -> Extreme:
         own = regions.get()
         try:
             with threads_for(entries):
-                return own.least(end.weights, end.cutoff)
+                return end.solve(own.least)
         finally:
             regions.put(own)
 
@@ -358,9 +369,9 @@ def _solve(region: LikelihoodRegion, ends: Sequence[_Endpoint], what: str) -> Ge
             yield Progress(done, len(ends), what)
 
 
-def _has_slack(top: Point, end: _Endpoint) -> bool:
+def _has_slack(top: Point, end: MovingEnd) -> bool:
     """Whether the limit is not known to be attained, or nearly."""
     if end.extreme is None:
         return False
-    reach = float(end.weights @ top.theta) - end.extreme.limit
+    reach = end.value(top.theta) - end.extreme.limit
     return end.extreme.attained - end.extreme.limit > MAX_SLACK * reach
