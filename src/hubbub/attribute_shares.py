@@ -12,27 +12,30 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.core.arrays import Floats, Positions, frozen
 from hubbub.core.progress import stepwise
 from hubbub.core.serialization import Portable
-from hubbub.core.text import listed
 from hubbub.core.threads import limit_threads_per_step
 from hubbub.domains import Product
 from hubbub.domains.table_groups import MAX_GROUPS, ValueGroup, table_groups
 from hubbub.estimators import Estimate
 from hubbub.intervals.api import statistic_endpoints
 from hubbub.intervals.conditional_shares import ConditionalShare
-from hubbub.intervals.interval_endpoints import LikelihoodRegion
+from hubbub.intervals.interval_endpoints import MAX_VALUES_ALL_SIMULATED, Endpoints, LikelihoodRegion
 from hubbub.intervals.linear_statistic import Statistic
 from hubbub.intervals.result import extend
 from hubbub.intervals.robust_intervals import FakesAllowed
+from hubbub.intervals.set_intervals import SetShares, normal_quantile
+from hubbub.intervals.smooth_statistics import SmoothStatistic
 from hubbub.likelihood import Likelihood
 from hubbub.reports import Reports
-from hubbub.trust_check import affordable_intervals
 
-MAX_CONDITIONAL_INTERVALS = 300  # on one page
-COST_OF_A_RATIO = 4  # an interval of a conditional share takes about as long as so many others
+MAX_PROFILE_WORK = 3_000  # intervals of conditional shares times combinations: half a minute by the likelihood
+
+Key = tuple[str, str, int]  # of an attribute, among a group of another; marginal shares have no other
+_Ratio = tuple[Positions, Positions | None]  # combinations whose share is asked for, among which others
 
 
 class GroupShares(NamedTuple):
@@ -55,7 +58,7 @@ class PairShares(NamedTuple):
     rows: str
     columns: str
     joint: Floats  # rows by columns
-    possible: Floats  # 0 where every combination is impossible
+    possible: NDArray[np.bool_]  # False where every combination is impossible
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,60 +88,119 @@ def attribute_shares(
     reports: Reports | None,
     level: float,
     *,
+    linear: SetShares | None = None,
+    quick: bool = False,
     fakes: float = 0.0,
     conditionals: bool = True,
 ) -> Generator[Any, None, AttributeShares]:
-    """Return the tables of all attributes, with as many intervals as a few minutes allow; without reports there are none.
+    """Return the tables of all attributes, with intervals as far as time allows; without reports there are none.
 
-    Conditional shares get intervals pair by pair, in the order of the attributes.
+    Intervals are those of `interval`, by the profile likelihood. Where that takes too long (many combinations, many
+    conditional shares, or a quick page) they come from the unbiased linear estimate, if there is one.
     """
     product, groups = _product(estimate), attribute_groups(estimate)
-    members = _members(product, groups)
-    shares = estimate.probabilities
+    members, shares = _members(product, groups), estimate.probabilities
     marginals = {name: np.array([shares[own].sum() for own in members[name]]) for name in groups}
     pairs = tuple(pair_shares(product, groups, shares, *names) for names in combinations(groups, 2))
     given = {order: _given(pair, order) for pair in pairs for order in _orders(pair)}
-    result = AttributeShares(
+    wanted: dict[Key, list[_Ratio]] = {(name, "", 0): [(own, None) for own in members[name]] for name in groups}
+    ratios: dict[Key, list[_Ratio]] = {
+        (of, by, number): [(own, among) for own in members[of]]
+        for of, by in (given if conditionals else ())
+        for number, among in enumerate(members[by])
+        if not np.isnan(given[of, by][number]).any()
+    }
+    ends: dict[Key, tuple[Floats, Floats]] = {}
+    notes: list[str] = []
+    if reports is not None:
+        is_small = len(product) <= MAX_VALUES_ALL_SIMULATED and not quick
+        count = sum(map(len, ratios.values()))
+        is_few = count * len(product) <= MAX_PROFILE_WORK
+        by_profile: dict[Key, list[_Ratio]] = {
+            **(wanted if is_small else {}),
+            **(ratios if is_small and is_few else {}),
+        }
+        rest = {key: sets for key, sets in {**wanted, **ratios}.items() if key not in by_profile}
+        if by_profile:
+            ends |= yield from _by_profile(reports, product, by_profile, level, fakes)
+        if linear is not None and not fakes:
+            ends |= {key: _by_linear(linear, sets, level) for key, sets in rest.items()}
+        if rest:
+            notes.append(_note(bool(by_profile), linear is not None and not fakes, quick))
+
+    def known(own: Floats, key: Key) -> GroupShares:
+        found = ends.get(key)
+        return GroupShares.alone(own) if found is None else GroupShares(own, *extend(*found, own))
+
+    return AttributeShares(
         groups,
-        {name: GroupShares.alone(own) for name, own in marginals.items()},
-        {order: tuple(map(GroupShares.alone, own)) for order, own in given.items()},
+        {name: known(own, (name, "", 0)) for name, own in marginals.items()},
+        {
+            order: tuple(known(own, (*order, number)) for number, own in enumerate(rows))
+            for order, rows in given.items()
+        },
         pairs,
         level,
+        tuple(notes),
     )
-    if reports is None:
-        return result
-    chosen, notes = _in_time(reports, groups, pairs if conditionals else ())
-    if chosen is None:
-        return _replaced(result, {}, {}, notes)
-    wanted = [Statistic.share_of(product, own.tolist()) for name in groups for own in members[name]]
-    ratios = [
-        ConditionalShare.of(Statistic.share_of(product, own.tolist()), _indicator(product, among), "")
-        for of, by in chosen
-        for among, row in zip(members[by], given[of, by], strict=True)
-        if not np.isnan(row).any()
-        for own in members[of]
-    ]
 
-    def steps() -> Generator[Any, None, list[tuple[float, float]]]:
+
+def _by_profile(
+    reports: Reports, product: Product, wanted: Mapping[Key, Sequence[_Ratio]], level: float, fakes: float
+) -> Generator[Any, None, dict[Key, tuple[Floats, Floats]]]:
+    """Return the ends of intervals by the profile likelihood, all of them from one search and one simulation."""
+    statistics: list[Statistic | SmoothStatistic] = []
+    for sets in wanted.values():
+        for own, among in sets:
+            share = Statistic.share_of(product, own.tolist())
+            statistics.append(
+                share if among is None else ConditionalShare.of(share, _indicator(len(product), among), "")
+            )
+
+    def steps() -> Generator[Any, None, list[Endpoints]]:
         region = yield from LikelihoodRegion.around(Likelihood.of(reports))
         allowed = FakesAllowed.of(reports, region, fakes) if fakes else None
-        ends = yield from statistic_endpoints(reports, region, [*wanted, *ratios], level, allowed)
-        return [(end.low, end.high) for end in ends]
+        return (yield from statistic_endpoints(reports, region, statistics, level, allowed))
 
     ends = yield from limit_threads_per_step(steps(), reports.weights.size * len(product))
-    low, high = np.array(ends).T
-    taken = 0
+    found, taken = {}, 0
+    for key, sets in wanted.items():
+        part = ends[taken : (taken := taken + len(sets))]
+        found[key] = np.array([end.low for end in part]), np.array([end.high for end in part])
+    return found
 
-    def with_intervals(own: Floats) -> GroupShares:
-        nonlocal taken
-        if np.isnan(own).any():
-            return GroupShares.alone(own)
-        part = slice(taken, taken := taken + own.size)
-        return GroupShares(own, *extend(low[part], high[part], own))
 
-    by_attribute = {name: with_intervals(own) for name, own in marginals.items()}
-    by_pair = {order: tuple(map(with_intervals, given[order])) for order in chosen}
-    return _replaced(result, by_attribute, by_pair, notes)
+def _by_linear(linear: SetShares, sets: Sequence[_Ratio], level: float) -> tuple[Floats, Floats]:
+    """Return the ends of intervals by the unbiased linear estimate; of ratios by Fieller's theorem.
+
+    A ratio r of A to B is not refuted if (A - r B)^2 is at most z^2 times the variance of A - r B.
+    """
+    size = linear.centre.size
+    inside = np.array([_indicator(size, own) for own, _ in sets])
+    if sets[0][1] is None:
+        return linear.weighted_intervals(inside, level)
+    z2 = normal_quantile(level) ** 2
+    group = np.broadcast_to(_indicator(size, sets[0][1]), inside.shape)
+    own = inside * group
+    top, whole = own @ linear.centre, group @ linear.centre
+    v_top, v_whole, v_rest = (linear.weighted_deviations(each) ** 2 for each in (own, group, group - own))
+    both = (v_top + v_whole - v_rest) / 2.0
+    a, b, c = whole**2 - z2 * v_whole, top * whole - z2 * both, top**2 - z2 * v_top
+    root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low, high = np.clip((b - root) / a, 0.0, 1.0), np.clip((b + root) / a, 0.0, 1.0)
+    is_bounded = a > 0.0  # otherwise nobody may have the given values, and every ratio is possible
+    return np.where(is_bounded, low, 0.0), np.where(is_bounded, high, 1.0)
+
+
+def _note(some_by_profile: bool, is_linear: bool, quick: bool) -> str:
+    """Return what to know about intervals that are not by the profile likelihood."""
+    which = "Intervals of conditional shares" if some_by_profile else "Intervals of attributes"
+    if is_linear:
+        reason = "because this is a quick page" if quick else "to save time"
+        return f"{which} come from the unbiased linear estimate, not from the likelihood, {reason}."
+    reason = "this is a quick page" if quick else "they would take too long"
+    return f"{which} were not computed, because {reason}: hubbub.band(reports, of=..., given=...) computes one table."
 
 
 def _product(estimate: Estimate) -> Product:
@@ -146,30 +208,16 @@ def _product(estimate: Estimate) -> Product:
     return estimate.domain
 
 
-def _replaced(
-    result: AttributeShares,
-    marginals: Mapping[str, GroupShares],
-    conditionals: Mapping[tuple[str, str], tuple[GroupShares, ...]],
-    notes: Sequence[str],
-) -> AttributeShares:
-    return AttributeShares(
-        result.groups,
-        {**result.marginals, **marginals},
-        {**result.conditionals, **conditionals},
-        result.pairs,
-        result.level,
-        tuple(notes),
-    )
-
-
 def _members(product: Product, groups: Mapping[str, tuple[ValueGroup, ...]]) -> dict[str, list[Positions]]:
     """Return the positions of the combinations in each group of each attribute."""
     places = dict(zip(product.attributes, product.coordinates_of(np.arange(len(product))), strict=True))
-    return {name: [np.flatnonzero(np.isin(places[name], group.positions)) for group in own] for name, own in groups.items()}
+    return {
+        name: [np.flatnonzero(np.isin(places[name], group.positions)) for group in own] for name, own in groups.items()
+    }
 
 
-def _indicator(product: Product, positions: Positions) -> Floats:
-    made = np.zeros(len(product))
+def _indicator(size: int, positions: Positions) -> Floats:
+    made = np.zeros(size)
     made[positions] = 1.0
     return frozen(made)
 
@@ -181,8 +229,9 @@ def pair_shares(
     places = dict(zip(product.attributes, product.coordinates_of(np.arange(len(product))), strict=True))
     shape = (len(groups[rows]), len(groups[columns]))
     cells = np.ravel_multi_index([group_numbers(groups[name])[places[name]] for name in (rows, columns)], shape)
-    joint, possible = (np.bincount(cells, weights=each, minlength=shape[0] * shape[1]) for each in (shares, shares >= 0))
-    return PairShares(rows, columns, joint.reshape(shape), possible.reshape(shape))
+    size = shape[0] * shape[1]
+    joint = np.bincount(cells, weights=shares, minlength=size).astype(np.float64)
+    return PairShares(rows, columns, joint.reshape(shape), (np.bincount(cells, minlength=size) > 0).reshape(shape))
 
 
 def group_numbers(groups: Sequence[ValueGroup]) -> Positions:
@@ -204,27 +253,3 @@ def _given(pair: PairShares, order: tuple[str, str]) -> Floats:
     totals = joint.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
         return np.where(totals > 0.0, joint / np.where(totals > 0.0, totals, 1.0), np.nan)
-
-
-def _in_time(
-    reports: Reports, groups: Mapping[str, tuple[ValueGroup, ...]], pairs: Sequence[PairShares]
-) -> tuple[list[tuple[str, str]] | None, list[str]]:
-    """Return of which attributes, among the groups of which others, there is time for intervals; None: for no interval."""
-    most, needed = affordable_intervals(reports), sum(map(len, groups.values()))
-    if needed > most:
-        return None, ["The intervals of attributes were not computed, because they would take too long."]
-    left = min(MAX_CONDITIONAL_INTERVALS, (most - needed) // COST_OF_A_RATIO)
-    chosen: list[tuple[str, str]] = []
-    without: list[str] = []
-    for pair in pairs:
-        count = 2 * len(groups[pair.rows]) * len(groups[pair.columns])
-        if count > left:
-            without.append(f"{pair.rows} and {pair.columns}")
-            continue
-        left -= count
-        chosen += _orders(pair)
-    if not without:
-        return chosen, []
-    which = "conditional shares" if not chosen else f"conditional shares of {listed(without, most=3)}"
-    remedy = "hubbub.band(reports, of=..., given={...}) computes those of one table"
-    return chosen, [f"Intervals of {which} were left out: there are too many of them. {remedy}."]

@@ -266,11 +266,6 @@ def affordable(reports: Reports, values: object) -> Positions:
     positions = np.atleast_1d(reports.domain.index(as_array(values)))
     if len(reports.domain) > MAX_VALUES and windows_apply(reports):
         return positions[:MAX_WINDOW_VALUES]
-    return positions[: max(1, affordable_intervals(reports))]
-
-
-def affordable_intervals(reports: Reports) -> int:
-    """Return how many intervals by the profile likelihood are computed within a few minutes: a rough guess."""
     size, patterns = len(reports.domain), reports.weights.size
     multiplications = {
         "dense": float(size) ** 2 * patterns,
@@ -279,4 +274,4 @@ def affordable_intervals(reports: Reports) -> int:
     seconds = 2 * ITERATIONS_PER_ENDPOINT * (multiplications / MULTIPLICATIONS_PER_SECOND + SECONDS_PER_ITERATION)
     if size <= MAX_VALUES_ALL_SIMULATED:  # cutoffs are simulated: for each draw, some programs over all values
         seconds += PROGRAMS_PER_DRAW * draws_for(0.95) * SECONDS_PER_SQUARED_VALUE * float(size) ** 2
-    return int(MAX_SECONDS / seconds)
+    return positions[: max(1, int(MAX_SECONDS / seconds))]

@@ -175,10 +175,9 @@ def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, ma
     what = f"{group}: estimating by {method}".removeprefix(": ")
     run = estimate.steps(reports, method, delta=options.delta, tol=options.tol, max_iter=options.max_iter)
     estimated = follow(run, what)
-    is_quick = isinstance(reports, ClusterReports) or options.quick
-    attributes = _attributes(estimated, None if is_quick else reports, options)
-    if is_quick:
-        return Answer(summary, estimated, None, attributes=attributes)
+    if isinstance(reports, ClusterReports) or options.quick:
+        return Answer(summary, estimated, None, attributes=_attributes(estimated, None, options))
+    attributes = _attributes(estimated, reports, options)
     domain, shares = estimated.domain, estimated.probabilities
     largest_first = np.argsort(-shares, kind="stable")
     wanted = largest_first if max_intervals is None else most_probable(domain, shares, max(1, max_intervals))
@@ -194,11 +193,21 @@ def _attributes(estimated: Estimate, reports: Reports | None, options: EstimateO
     """Return the shares of each attribute, if there are several."""
     from hubbub.attribute_shares import attribute_shares
     from hubbub.domains import Product
+    from hubbub.intervals.set_intervals import SetShares, set_shares
 
     if not isinstance(estimated.domain, Product):
         return None
-    allowed = fakes_share(options.fakes, "estimate")
-    run = attribute_shares.steps(estimated, reports, options.level, fakes=allowed, conditionals=False)
+    linear = (
+        None if reports is None else follow(set_shares.steps(reports, estimated.probabilities), "intervals of sets")
+    )
+    run = attribute_shares.steps(
+        estimated,
+        reports,
+        options.level,
+        linear=linear if isinstance(linear, SetShares) else None,
+        fakes=fakes_share(options.fakes, "estimate"),
+        conditionals=False,
+    )
     return follow(run, "attributes")
 
 
