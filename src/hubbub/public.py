@@ -42,7 +42,7 @@ from hubbub.intake import (
     read_tally,
     scatter_reports,
 )
-from hubbub.intervals import Band, Interval, Quantile, band, interval, quantile
+from hubbub.intervals import Band, Interval, Moments, Quantile, band, correlation, interval, moments, quantile
 from hubbub.mechanisms import (
     Cloaking,
     CrosswiseModel,
@@ -115,6 +115,7 @@ __all__ = [
     "Matrix",
     "Mechanism",
     "MechanismError",
+    "Moments",
     "OptimizedUnary",
     "OutputError",
     "Part",
@@ -152,6 +153,7 @@ __all__ = [
     "collect",
     "compare",
     "compare_groups",
+    "correlation",
     "earth_mover_distance",
     "error_probability",
     "estimate",
@@ -162,6 +164,7 @@ __all__ = [
     "kl_divergence",
     "log_likelihood",
     "merge",
+    "moments",
     "optimality_gap",
     "plan",
     "privatize_file",

@@ -1,27 +1,27 @@
-"""`interval`, `band` and `quantile`: how precisely the reports determine shares, and the quantiles that follow."""
+"""`interval` and `band`: how precisely the reports determine shares."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Generator
+import math
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from hubbub.core import validation
-from hubbub.core.arrays import Floats, Positions, as_array, frozen
+from hubbub.core.arrays import Floats, Positions
 from hubbub.core.errors import EstimateError, SettingError, shorten
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.threads import limit_threads_per_step
 from hubbub.estimators import Estimate
 from hubbub.estimators.shown_estimate import shown_estimate
 from hubbub.estimators.validation import check_estimate, check_reports, refuse_weights
+from hubbub.intervals.attribute_statistics import AnyStatistic, Asked, every_value, parse_asked
 from hubbub.intervals.bootstrap import bootstrap_interval
-from hubbub.intervals.deviance_cutoff import chi_square
 from hubbub.intervals.exact_binomial import TwoOutputs
 from hubbub.intervals.interval_endpoints import Endpoints, LikelihoodRegion, exact_endpoints, profile_endpoints
-from hubbub.intervals.linear_statistic import Statistic, parse_statistic
-from hubbub.intervals.result import Band, Interval, Quantile, joined_notes
+from hubbub.intervals.linear_statistic import Statistic, positions_of
+from hubbub.intervals.result import Band, Interval, joined_notes
 from hubbub.intervals.robust_intervals import FakesAllowed, check_fakes
 from hubbub.intervals.standard_errors import standard_errors
 from hubbub.likelihood import Likelihood
@@ -41,7 +41,6 @@ REFUSED = {
     },
 }
 APPROXIMATE = "Approximate: only sums of bits were kept, and bits are treated as independent."
-ROUNDING = 1e-12  # of a sum of probabilities
 
 
 @stepwise
@@ -50,6 +49,7 @@ def interval(
     of: object,
     level: float = 0.95,
     *,
+    given: Mapping[str, object] | None = None,
     method: str = "profile",
     simultaneous: bool = False,
     estimate: Estimate | None = None,
@@ -78,9 +78,13 @@ def interval(
         The reports to learn from.
     of : label, list or set of labels, or dict
         The statistic: the share of a value, the joint share of several values, or a weighted sum {value: weight}
-        (a mean, a difference of regions).
+        (a mean, a difference of regions). Of combinations of attributes also a slice: a value, a list of values or
+        {value: weight} for some attributes, such as ``{"sex": "f", "age": [18, 19]}``.
     level : float, default 0.95
         The probability with which the interval holds the true value of the statistic.
+    given : dict, optional
+        Attributes, and a value or a list of values of each: the statistic among those who have them, such as
+        ``given={"sex": "f"}``. If there may be nobody, the interval is everything that is possible, and `note` says so.
     method : {"profile", "bootstrap"}, default "profile"
         How to compute it, as above.
     simultaneous : bool, default False
@@ -111,7 +115,7 @@ def interval(
         If a keyword has a wrong value or does not belong to the method, or the estimate is over another domain.
     EstimateError
         If `reports` are not reports in this process, or have survey weights, which neither the bootstrap nor `fakes`
-        takes into account.
+        takes into account; or if nobody is estimated to have the given values.
 
     Examples
     --------
@@ -131,7 +135,7 @@ def interval(
     """
     check_reports(reports, "interval")
     level = validation.level(level, "interval")
-    statistic = parse_statistic(reports.domain, of)
+    statistic = parse_asked(reports.domain, of, given)
     check_estimate(estimate, reports, "interval")
     method = validation.one_of(method, METHODS, "method", "interval", default="'profile'")
     validation.boolean(simultaneous, "simultaneous", "interval")
@@ -140,43 +144,92 @@ def interval(
     fakes = check_fakes(fakes, method, "interval")
     if method == "bootstrap" or fakes:
         refuse_weights(reports, "interval", "use method='profile', without fakes")
+    if fakes and given is not None:
+        raise fakes_with_given(fakes, "interval")
 
     def steps() -> Generator[Any, None, Interval]:
         if method == "bootstrap":
             return (yield from bootstrap_interval(reports, statistic, level, estimator, runs, generator))
         shown = yield from shown_estimate(reports, estimate, "interval")
+        check_group(statistic, shown, "interval")
         region = yield from LikelihoodRegion.around(Likelihood.of(reports))
         allowed = FakesAllowed.of(reports, region, fakes) if fakes else None
         run = statistic_endpoints(
             reports, region, [statistic], level, allowed, simultaneous=simultaneous, rng=generator
         )
         (ends,) = yield from run
-        share, likeliest = (float(statistic.weights @ theta) for theta in (shown.probabilities, region.top.theta))
-        note = f"{ends.note} {APPROXIMATE}" if reports.approximate else ends.note
-        errors = standard_errors(reports, shown.probabilities, [statistic.weights])
-        return Interval(
-            statistic.title,
-            ends.low,
-            share,
-            ends.high,
-            level,
-            "profile",
-            simultaneous,
-            ends.cutoffs,
-            note,
-            likeliest=likeliest,
-            fakes=fakes,
-            standard_error=float(errors.numbers[0]),
-            standard_error_reason=errors.reasons[0],
+        return shown_interval(
+            reports, statistic, ends, shown, region, level=level, simultaneous=simultaneous, fakes=fakes
         )
 
     return limit_threads_per_step(steps(), reports.weights.size * len(reports.domain))
 
 
+def shown_interval(
+    reports: Reports,
+    statistic: AnyStatistic,
+    ends: Endpoints,
+    shown: Estimate,
+    region: LikelihoodRegion,
+    *,
+    level: float,
+    simultaneous: bool = False,
+    fakes: float = 0.0,
+) -> Interval:
+    """Return a profile interval with the estimate that is shown, its standard error and the likeliest value."""
+    likeliest = statistic.value(region.top.theta)
+    errors = standard_errors(reports, shown.probabilities, [slopes(statistic, shown.probabilities)])
+    return Interval(
+        statistic.title,
+        ends.low,
+        statistic.value(shown.probabilities),
+        ends.high,
+        level,
+        "profile",
+        simultaneous,
+        ends.cutoffs,
+        f"{ends.note} {APPROXIMATE}" if reports.approximate else ends.note,
+        likeliest=None if math.isnan(likeliest) else likeliest,
+        fakes=fakes,
+        standard_error=float(errors.numbers[0]),
+        standard_error_reason=errors.reasons[0],
+    )
+
+
+def slopes(statistic: AnyStatistic, theta: Floats) -> Floats:
+    """Return the weights of a linear statistic, or the gradient of another, from which standard errors follow."""
+    return statistic.weights if isinstance(statistic, Statistic) else statistic.gradient(theta)
+
+
+def check_group(statistic: AnyStatistic, shown: Estimate, where: str) -> None:
+    """Refuse a statistic of those with given values if the estimate says that there is nobody."""
+    if isinstance(statistic, Statistic) or not np.isnan(statistic.gradient(shown.probabilities)).any():
+        return
+    is_empty = statistic.among is not None and not float(statistic.among @ shown.probabilities) > 0.0
+    raise EstimateError(
+        "nobody is estimated to have the given values" if is_empty else "everybody is estimated to have one value",
+        where=f"{where}(given=)" if is_empty else f"{where}(of)",
+        got=statistic.title,
+        expected="values with a share above 0" if is_empty else "an attribute that differs between users",
+        remedy="give more values, or fewer attributes" if is_empty else "ask for the shares of its values",
+    )
+
+
+def fakes_with_given(fakes: float, where: str) -> SettingError:
+    """Return the refusal of fakes for statistics among those with given values."""
+    return SettingError(
+        "fakes are not allowed for in shares among those with given values",
+        where=f"{where}(given=, fakes=)",
+        got=shorten(fakes),
+        expected="given or fakes, not both",
+        remedy="ask for the share of the whole population, which allows for fakes, or leave fakes out",
+    )
+
+
 def statistic_endpoints(
     reports: Reports,
     region: LikelihoodRegion,
-    statistics: list[Statistic],
+    statistics: Sequence[AnyStatistic],
     level: float,
     allowed: FakesAllowed | None = None,
     *,
@@ -185,17 +238,18 @@ def statistic_endpoints(
 ) -> Generator[Progress, None, list[Endpoints]]:
     """Return the intervals of some statistics: exact in the simplest study, by the profile likelihood in others.
 
-    Fakes widen them.
+    Fakes widen those of linear statistics.
     """
-    study = None if simultaneous else TwoOutputs.of(reports)
+    linear = [statistic for statistic in statistics if isinstance(statistic, Statistic)]
+    study = None if simultaneous or len(linear) < len(statistics) else TwoOutputs.of(reports)
     if study is not None:
-        plain = exact_endpoints(study, statistics, level)
+        plain = exact_endpoints(study, linear, level)
     else:
         plain = yield from profile_endpoints(region, statistics, level, simultaneous=simultaneous, rng=rng)
     if allowed is None:
         return plain
     widened = []
-    for done, (ends, statistic) in enumerate(zip(plain, statistics, strict=True)):
+    for done, (ends, statistic) in enumerate(zip(plain, linear, strict=True)):
         yield Progress(done, len(statistics), "allowing for fakes")
         widened.append(allowed.widen(ends, statistic, level, simultaneous=simultaneous))
     return widened
@@ -219,6 +273,8 @@ def band(
     reports: Reports,
     level: float = 0.95,
     *,
+    of: str | Sequence[str] | None = None,
+    given: Mapping[str, object] | None = None,
     values: object = None,
     simultaneous: bool = False,
     estimate: Estimate | None = None,
@@ -227,7 +283,8 @@ def band(
     """Return an interval for the share of every value of the domain, or of some `values`.
 
     Each is that of `interval`, by the profile likelihood. The estimate keeps them: its table and its pictures show them
-    from then on.
+    from then on. Of combinations of attributes, `of` asks for the values of some attributes, whatever the others are,
+    and `given` for shares among those who have given values.
 
     Parameters
     ----------
@@ -235,6 +292,11 @@ def band(
         The reports to learn from.
     level : float, default 0.95
         The probability with which each interval holds its value's true share.
+    of : str or sequence of str, optional
+        An attribute, or several, whose values (combinations) to compute intervals for.
+    given : dict, optional
+        Attributes, and a value or a list of values of each: intervals of shares among those who have them. Without
+        `of`, the values are those of all other attributes.
     values : list of labels, optional
         The values to compute intervals for; all of them by default.
     simultaneous : bool, default False
@@ -248,7 +310,7 @@ def band(
     -------
     Band
         With arrays `low`, `estimate`, `high` and `standard_error` in the order of ``domain.labels``, and `to_frame()`,
-        `plot()`.
+        `plot()`; its domain is that of the attributes that were asked for.
 
     Raises
     ------
@@ -257,7 +319,8 @@ def band(
     SettingError
         If a keyword has a wrong value, or the estimate is over another domain.
     EstimateError
-        If `reports` are not reports in this process, or have survey weights, which `fakes` does not take into account.
+        If `reports` are not reports in this process, or have survey weights, which `fakes` does not take into account;
+        or if nobody is estimated to have the given values.
 
     Examples
     --------
@@ -274,16 +337,21 @@ def band(
     level = validation.level(level, "band")
     validation.boolean(simultaneous, "simultaneous", "band")
     check_estimate(estimate, reports, "band")
-    size = len(reports.domain)
-    positions = np.arange(size) if values is None else np.unique(np.atleast_1d(reports.domain.index(as_array(values))))
+    asked = every_value(reports.domain, of, given)
+    size = len(asked.domain)
+    positions = np.arange(size) if values is None else positions_of(asked.domain, values)
     if fakes:
         refuse_weights(reports, "band", "leave fakes out")
-    run = _band(reports, positions, level, simultaneous, estimate, check_fakes(fakes, "profile", "band"))
-    return limit_threads_per_step(run, reports.weights.size * size)
+    share = check_fakes(fakes, "profile", "band")
+    if share and given is not None:
+        raise fakes_with_given(share, "band")
+    run = _band(reports, asked, positions, level, simultaneous, estimate, share)
+    return limit_threads_per_step(run, reports.weights.size * len(reports.domain))
 
 
 def _band(
     reports: Reports,
+    asked: Asked,
     positions: Positions,
     level: float,
     simultaneous: bool,
@@ -291,134 +359,38 @@ def _band(
     fakes: float,
 ) -> Generator[Any, None, Band]:
     shown = yield from shown_estimate(reports, estimate, "band")
+    statistics, size = [asked.statistics[position] for position in positions.tolist()], len(asked.domain)
+    for statistic in statistics[:1]:
+        check_group(statistic, shown, "band")
     region = yield from LikelihoodRegion.around(Likelihood.of(reports))
     allowed = FakesAllowed.of(reports, region, fakes) if fakes else None
-    shares = [Statistic.share_of(reports.domain, [position]) for position in positions.tolist()]
-    intervals = yield from statistic_endpoints(reports, region, shares, level, allowed, simultaneous=simultaneous)
-    low, high = (np.full(len(reports.domain), np.nan) for _ in range(2))
+    # Bonferroni over the values that are asked for: profile_endpoints knows those of the whole domain alone.
+    is_margin = simultaneous and not asked.is_whole
+    own_level = 1.0 - (1.0 - level) / size if is_margin else level
+    run = statistic_endpoints(
+        reports, region, statistics, own_level, allowed, simultaneous=simultaneous and asked.is_whole
+    )
+    intervals = yield from run
+    low, high = (np.full(size, np.nan) for _ in range(2))
     low[positions], high[positions] = [each.low for each in intervals], [each.high for each in intervals]
     note = joined_notes([each.note for each in intervals])
+    if is_margin:
+        note = f"Holds for all {size:,} values at once (Bonferroni). {note}".strip()
     if reports.approximate:
         note = f"{note} {APPROXIMATE}".strip()
     band = Band.around(
-        reports.domain,
-        shown.probabilities,
+        asked.domain,
+        asked.shares(shown.probabilities),
         (low, high),
         level=level,
         simultaneous=simultaneous,
         note=note,
-        likeliest=region.top.theta,
-        errors=standard_errors(reports, shown.probabilities, [share.weights for share in shares]),
+        likeliest=asked.shares(region.top.theta),
+        errors=standard_errors(
+            reports, shown.probabilities, [slopes(statistic, shown.probabilities) for statistic in statistics]
+        ),
         fakes=fakes,
     )
-    band.leave_with(shown)
+    if asked.is_whole:
+        band.leave_with(shown)
     return band
-
-
-@stepwise
-def quantile(
-    reports: Reports, probability: float, level: float = 0.95, *, estimate: Estimate | None = None
-) -> Generator[Any, None, Quantile]:
-    """Return the smallest value v with F(v) >= `probability`, F being the share of values up to v, and its interval.
-
-    The interval holds every value that the intervals of F do not exclude: from the first v at which F may reach
-    `probability` (its high endpoint does) to the first at which it must (its low endpoint does). If F's intervals hold
-    with probability `level`, so does this one.
-
-    Parameters
-    ----------
-    reports : Reports
-        Reports about ordered values (`Integers` or `Bins`).
-    probability : float
-        The share of the population, between 0 and 1: 0.5 for the median.
-    level : float, default 0.95
-        The probability with which the interval holds the true quantile.
-    estimate : Estimate, optional
-        The estimate whose quantile is shown; that of ``hubbub.estimate(reports)`` by default.
-
-    Returns
-    -------
-    Quantile
-        With `low`, `estimate` and `high`, labels of the domain.
-
-    Raises
-    ------
-    EstimateError
-        If the values have no order (`Categories`, `Grid`), or `reports` are not reports in this process.
-    SettingError
-        If `probability` or `level` is not between 0 and 1, or the estimate is over another domain.
-
-    Examples
-    --------
-    >>> import hubbub as hb
-    >>> children = hb.RandomizedResponse(hb.Integers(0, 3), epsilon=3.0)
-    >>> reports = hb.Reports.from_counts(children, [20, 30, 40, 10])
-    >>> print(hb.quantile(reports, 0.5, estimate=hb.estimate(reports, "mle")))
-    50% of the population have at most 1; between 1 and 2 at 95%.
-    """
-    check_reports(reports, "quantile")
-    probability = validation.share(
-        probability, "probability", "quantile", expected="a probability between 0 and 1, such as 0.5 for the median"
-    )
-    level = validation.level(level, "quantile")
-    check_estimate(estimate, reports, "quantile")
-    if reports.domain.places is None:
-        raise EstimateError(
-            "these values have no order",
-            where="quantile(reports)",
-            got=reports.domain.describe(),
-            expected="a domain on a line: Integers or Bins",
-            remedy="ask for the share of a set of values with hubbub.interval",
-        )
-    entries = reports.weights.size * len(reports.domain)
-    return limit_threads_per_step(_quantile(reports, probability, level, estimate), entries)
-
-
-def _quantile(
-    reports: Reports, probability: float, level: float, estimate: Estimate | None
-) -> Generator[Any, None, Quantile]:
-    shown = yield from shown_estimate(reports, estimate, "quantile")
-    region = yield from LikelihoodRegion.around(Likelihood.of(reports))
-    labels, cutoff = reports.domain.labels.tolist(), chi_square(level)
-    last = len(labels) - 1
-
-    def up_to(position: int) -> Floats:
-        return np.where(np.arange(len(labels)) <= position, 1.0, 0.0)
-
-    def may_reach(position: int) -> bool:
-        return -region.least(-up_to(position), cutoff).limit >= probability
-
-    def must_reach(position: int) -> bool:
-        return region.least(up_to(position), cutoff).limit >= probability
-
-    def calibrated(position: int) -> Generator[Progress, None, tuple[float, float]]:
-        cumulative = Statistic(frozen(up_to(position)), "the distribution function")
-        (around,) = yield from statistic_endpoints(reports, region, [cumulative], level)
-        return around.low, around.high
-
-    # The first positions that reach the probability; the last one always does, as F is 1.
-    low = bisect_left(range(last), True, key=may_reach)
-    yield Progress(1, 4, "quantile")
-    high = bisect_left(range(last), True, key=must_reach)
-    yield Progress(2, 4, "quantile")
-    # The calibrated cutoff is never smaller than that of chi-square: endpoints only move outwards.
-    while low > 0 and (yield from calibrated(low - 1))[1] >= probability:
-        low -= 1
-    yield Progress(3, 4, "quantile")
-    while high < last and (yield from calibrated(high))[0] < probability:
-        high += 1
-
-    def position_in(theta: Floats) -> int:
-        return min(int(np.searchsorted(np.cumsum(theta), probability - ROUNDING)), last)
-
-    own = position_in(shown.probabilities)
-    return Quantile(
-        probability,
-        labels[min(low, own)],
-        labels[own],
-        labels[max(high, own)],
-        level,
-        likeliest=labels[position_in(region.top.theta)],
-        confidence_low=labels[low],
-        confidence_high=labels[high],
-    )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from typing import Any
 
 import numpy as np
 
 from hubbub.core import validation
-from hubbub.core.errors import SettingError
+from hubbub.core.errors import EstimateError, SettingError
 from hubbub.core.progress import Progress
 from hubbub.estimators import estimate, reestimate
-from hubbub.intervals.linear_statistic import Statistic
+from hubbub.intervals.attribute_statistics import AnyStatistic
 from hubbub.intervals.result import Interval
 from hubbub.intervals.standard_errors import OF_BOOTSTRAP
 from hubbub.reports import Reports
@@ -24,7 +25,7 @@ ESTIMATORS = ("auto", "ibu", "mle")
 
 def bootstrap_interval(
     reports: Reports,
-    statistic: Statistic,
+    statistic: AnyStatistic,
     level: float,
     estimator: str | None,
     runs: int | None,
@@ -51,8 +52,16 @@ def bootstrap_interval(
         size = min(step, count - first)
         drawn = rng.multinomial(reports.users, weights / weights.sum(), size=size).astype(np.float64)
         samples.append(reestimate(reports, drawn, original))
-    share = float(original.probabilities @ statistic.weights)
-    sample = np.concatenate(samples) @ statistic.weights
+    share = statistic.value(original.probabilities)
+    sample = np.array([statistic.value(theta) for theta in np.concatenate(samples)])
+    if math.isnan(share) or np.isnan(sample).any():
+        raise EstimateError(
+            "some estimates of the bootstrap have nobody with the given values",
+            where="interval(method='bootstrap', given=)",
+            got=f"{np.count_nonzero(np.isnan(sample)):,} of {sample.size:,} estimates",
+            expected="given values that every estimate has",
+            remedy="use method='profile'",
+        )
     tail = (1.0 - level) / 2.0
     low, high = (float(end) for end in np.quantile(sample, [tail, 1.0 - tail]))
     bias, spread = float(sample.mean()) - share, float(sample.std(ddof=1))

@@ -1,6 +1,7 @@
 """Linear statistics: shares of values, of sets of values, or any weighted sums, as weights over the domain.
 
-What `of=` asks for is one of them, or several with names, such as the regions of a map.
+What `of=` asks for is one of them, or several with names, such as the regions of a map. Of combinations of attributes,
+a *slice* names some attributes, with the values of each, and leaves the others open: {"sex": "f", "age": [18, 19]}.
 """
 
 from __future__ import annotations
@@ -9,17 +10,17 @@ import math
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, TypeGuard, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hubbub.core.arrays import Floats, as_array, as_real, frozen
-from hubbub.core.errors import SettingError, shorten
+from hubbub.core.arrays import Floats, Positions, as_array, as_real, frozen
+from hubbub.core.errors import DomainError, SettingError, shorten
 from hubbub.core.serialization import Portable
 from hubbub.core.text import listed
-from hubbub.domains import Domain
+from hubbub.domains import Domain, Product
 
 MAX_WEIGHT = 1e100  # differences and products of weights are still finite
 MAX_NAMED_VALUES = 4  # in a sentence
@@ -36,6 +37,10 @@ class Statistic(Portable):
     title: str
     single: int | None = None  # the position of the value, if the statistic is the share of one value
     is_share: bool = True
+
+    def value(self, theta: Floats) -> float:
+        """Return the statistic of a distribution."""
+        return float(self.weights @ theta)
 
     @classmethod
     def share_of(cls, domain: Domain, positions: Iterable[int]) -> Statistic:
@@ -93,7 +98,7 @@ def parse_statistics(domain: Domain, of: object) -> Statistics:
     if of is None:
         every = tuple(Statistic.share_of(domain, [position]) for position in range(len(domain)))
         return Statistics(every, _objects(domain.labels.tolist()), VALUE)
-    if not has_names(of):
+    if not has_names(of) or _names_attributes(domain, of):
         statistic = parse_statistic(domain, of)
         label = statistic.title if statistic.single is None else domain.labels[statistic.single]
         return Statistics((statistic,), _objects([label]), STATISTIC)
@@ -145,7 +150,9 @@ def _objects(labels: list[object]) -> NDArray[np.object_]:
 
 
 def parse_statistic(domain: Domain, of: object) -> Statistic:
-    """Return the statistic for a value, a list or set of values (their joint share), or {value: weight}."""
+    """Return the statistic for a value, a list or set of values (their joint share), {value: weight}, or a slice."""
+    if isinstance(domain, Product) and isinstance(of, Mapping) and any(isinstance(name, str) for name in of):
+        return parse_slice(domain, of, "interval(of)")
     if has_names(of):
         raise SettingError(
             "there are several statistics, and one is asked for",
@@ -159,7 +166,7 @@ def parse_statistic(domain: Domain, of: object) -> Statistic:
     if isinstance(of, Set):
         of = list(of)
     if _is_collection(of):
-        positions = np.unique(np.atleast_1d(domain.index(as_array(of))))
+        positions = positions_of(domain, of)
         if positions.size == 0:
             raise SettingError(
                 "the list of values is empty",
@@ -172,8 +179,70 @@ def parse_statistic(domain: Domain, of: object) -> Statistic:
     return Statistic.share_of(domain, [_position(domain, of)])
 
 
+def _names_attributes(domain: Domain, of: object) -> bool:
+    return isinstance(domain, Product) and isinstance(of, Mapping) and any(name in domain.attributes for name in of)
+
+
+def parse_slice(product: Product, of: Mapping[Any, object], where: str) -> Statistic:
+    """Return the share of all combinations with the values, or the sum of weights, that some attributes are to have."""
+    weights, titles, is_share = np.ones(len(product)), list[str](), True
+    own = dict(zip(product.attributes, product.coordinates_of(np.arange(len(product))), strict=True))
+    for name, wanted in of.items():
+        attribute = product.margin([name], where).domain
+        if isinstance(wanted, Mapping):
+            sums = _weighted_sum(attribute, wanted)
+            factors, title = sums.weights, f"{name}: {sums.title}"
+            is_share = is_share and sums.is_share
+        else:
+            factors, title = _chosen(attribute, name, wanted, where)
+        weights *= factors[own[name]]
+        titles.append(title)
+    if not weights.any():
+        raise SettingError(
+            "no combination has these values",
+            where=where,
+            got=shorten(dict(of)),
+            expected="values of some attributes that can meet",
+            remedy="ask for other values, or leave out what bars them in impossible=",
+        )
+    used = np.flatnonzero(weights)
+    single = int(used[0]) if used.size == 1 and is_share else None
+    return Statistic(frozen(weights), ", ".join(titles), single, is_share)
+
+
+def _chosen(attribute: Domain, name: str, wanted: object, where: str) -> tuple[Floats, str]:
+    """Return 1 for the values of an attribute that are wanted, 0 for others, and these values in words."""
+    values = list(wanted) if isinstance(wanted, Set | list | tuple | np.ndarray | range) else [wanted]
+    if not values:
+        raise SettingError(
+            "the list of values is empty",
+            where=f"{where}, attribute {name}",
+            got="an empty list",
+            expected="a value of the attribute, or a list of values",
+            remedy=f"name at least one value, or leave {name} out",
+        )
+    try:
+        positions = np.unique(attribute.index(as_array(values)))
+    except DomainError as error:
+        place = f"{where}, attribute {name}"
+        raise DomainError(
+            error.what, where=place, got=error.got, expected=error.expected, remedy=error.remedy
+        ) from None
+    factors = np.zeros(len(attribute))
+    factors[positions] = 1.0
+    shown = [attribute.title(position) for position in positions[:MAX_NAMED_VALUES].tolist()]
+    hidden = positions.size - len(shown)
+    return factors, f"{name} {' or '.join([*shown, *([f'{hidden:,} more'] if hidden else [])])}"
+
+
 def _position(domain: Domain, value: object) -> int:
-    return int(np.asarray(domain.index(np.atleast_1d(as_array([value]))))[0])
+    return int(positions_of(domain, [value])[0])
+
+
+def positions_of(domain: Domain, values: object) -> Positions:
+    """Return the positions of values, each once and in order."""
+    # An array of tuples would have one type for all attributes.
+    return np.unique(np.atleast_1d(domain.index(values if isinstance(domain, Product) else as_array(values))))
 
 
 def _weighted_sum(domain: Domain, of: Mapping[object, object]) -> Statistic:

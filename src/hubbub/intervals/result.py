@@ -15,6 +15,7 @@ from hubbub.core.arrays import Floats, Positions, frozen
 from hubbub.core.serialization import Portable
 from hubbub.core.text import plural, whole_percent
 from hubbub.domains import Domain
+from hubbub.domains.product_labels import label_columns
 from hubbub.estimators.result import Estimate, ValueIntervals
 from hubbub.intervals.standard_errors import StandardErrors
 from hubbub.rendering import EstimatePlot, Fact, facts_html, most_probable, picture_title, table_html
@@ -365,12 +366,13 @@ class Band(Portable):
         Returns
         -------
         pandas.DataFrame
-            Columns ``value``, ``low``, ``estimate``, ``high``, ``standard_error``, ``likeliest`` and ``extended``.
+            Columns ``value`` (for combinations, one for each attribute), ``low``, ``estimate``, ``high``,
+            ``standard_error``, ``likeliest`` and ``extended``.
         """
         import pandas as pd
 
         names = ("low", "estimate", "high", "standard_error", "likeliest", "extended")
-        return pd.DataFrame({"value": self.domain.labels, **{name: getattr(self, name) for name in names}})
+        return pd.DataFrame({**label_columns(self.domain), **{name: getattr(self, name) for name in names}})
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the estimate with its intervals, as `Estimate.plot` does.
@@ -441,6 +443,10 @@ class Quantile(Portable):
         The quantile of the likeliest distribution, the maximum of the likelihood.
     confidence_low, confidence_high : label
         The endpoints of the confidence interval itself.
+    of : str
+        The attribute; empty where values are not combinations.
+    given : str
+        In words, the values of other attributes that all have who are spoken of; empty for the whole population.
 
     Examples
     --------
@@ -460,6 +466,8 @@ class Quantile(Portable):
     likeliest: Any
     confidence_low: Any
     confidence_high: Any
+    of: str = ""
+    given: str = ""
 
     @property
     def extended(self) -> bool:
@@ -475,7 +483,8 @@ class Quantile(Portable):
             What printing shows, too.
         """
         return (
-            f"{whole_percent(self.probability)} of the population have at most {self.estimate}; "
+            f"{whole_percent(self.probability)} of {f'those with {self.given}' if self.given else 'the population'} "
+            f"have {f'{self.of} ' if self.of else ''}at most {self.estimate}; "
             f"between {self.low} and {self.high} at {whole_percent(self.level)}."
         )
 

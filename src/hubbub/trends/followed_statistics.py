@@ -16,8 +16,8 @@ from hubbub.core.errors import EstimateError, SettingError, shorten
 from hubbub.domains import Domain
 from hubbub.estimators.shown_estimate import shown_estimate
 from hubbub.intervals import band, interval, quantile
-from hubbub.intervals.api import ROUNDING
 from hubbub.intervals.linear_statistic import NAMED, STATISTIC, Statistics, parse_statistics
+from hubbub.intervals.quantiles import ROUNDING
 from hubbub.intervals.result import extend
 from hubbub.intervals.weighted_sums import sum_intervals
 from hubbub.reports import Reports

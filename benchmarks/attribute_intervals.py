@@ -1,0 +1,224 @@
+"""Coverage of 95% intervals of several attributes: shares of slices and cells, conditional shares, moments, correlation.
+
+As in `intervals.py`, the interval by the chi-square cutoff is computed first, and the calibrated one only where that does
+not hold the truth: calibrated ends never lie inside it.
+
+Run: python benchmarks/attribute_intervals.py [--runs 400] [--only NAME]
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+import hubbub as hb
+from hubbub.core.progress import finish
+from hubbub.core.threads import threads_for
+from hubbub.intervals.attribute_statistics import AnyStatistic, parse_asked
+from hubbub.intervals.conditional_shares import ConditionalShare
+from hubbub.intervals.deviance_cutoff import chi_square
+from hubbub.intervals.interval_endpoints import LikelihoodRegion, profile_endpoints
+from hubbub.intervals.linear_statistic import Statistic
+from hubbub.intervals.moment_statistics import Correlation, Variance
+from hubbub.intervals.moving_ends import MovingEnd, SmoothEnd
+from measure import row, save_merged, study_parser
+
+LEVEL, LEAST = 0.95, 0.94
+RUNS = 400
+SLIP = 1e-9  # ends that are exactly 0 are computed up to rounding
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A study to be simulated again and again."""
+
+    name: str
+    truth: np.ndarray
+    draw: Callable[[np.random.Generator], hb.Reports]
+    asked: dict[str, AnyStatistic]
+
+
+def study_of(*groups: tuple[hb.Mechanism, int], truth: np.ndarray) -> Callable[[np.random.Generator], hb.Reports]:
+    """Return a study of users of some mechanisms, each by a number of users."""
+
+    def draw(rng: np.random.Generator) -> hb.Reports:
+        drawn = []
+        for mechanism, users in groups:
+            values = mechanism.domain.labels[rng.choice(truth.size, size=users, p=truth)]
+            drawn.append(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng)))
+        return reduce(add, drawn)
+
+    return draw
+
+
+def numbers(product: hb.Product, name: str) -> np.ndarray:
+    """Return the number of an attribute in each combination."""
+    margin = product.margin([name])
+    return np.asarray(margin.domain.places[margin.places])
+
+
+def moments_of(product: hb.Product, name: str, given: dict[str, object] | None = None) -> dict[str, AnyStatistic]:
+    """Return the mean and the variance of an attribute, among those with given values."""
+    own, words = numbers(product, name), "" if given is None else " of a group"
+    among = None if given is None else product.having(given).astype(float)
+    mean = Statistic(own, f"mean of {name}", is_share=False)
+    return {
+        f"the mean{words}": mean if among is None else ConditionalShare.of(mean, among, "a group"),
+        f"the variance{words}": Variance(own, among, "variance"),
+    }
+
+
+def settings() -> list[Setting]:
+    """Return all settings."""
+    return [*two_by_two(), *three_by_four(), *six_by_two_by_three()]
+
+
+def two_by_two() -> list[Setting]:
+    """Return two yes/no questions, with all answers and with an empty cell."""
+    yes = hb.Categories(["yes", "no"])
+    product = hb.Product(tea=yes, milk=yes)
+    found = []
+    for name, truth in (
+        ("interior", np.array([0.4, 0.2, 0.1, 0.3])),
+        ("an empty cell", np.array([0.3, 0.5, 0.0, 0.2])),
+    ):
+        asked = {
+            "a marginal share": parse_asked(product, {"tea": "yes"}, None),
+            "a cell": parse_asked(product, ("no", "yes"), None),
+            "a conditional share": parse_asked(product, {"tea": "yes"}, {"milk": "no"}),
+            "a conditional share near the border": parse_asked(product, {"milk": "yes"}, {"tea": "no"}),
+        }
+        for users in (500, 5_000):
+            both = hb.Split(tea=hb.RandomizedResponse(yes, 1.5), milk=hb.RandomizedResponse(yes, 1.5))
+            draw = study_of((both, users), truth=truth)
+            found.append(Setting(f"2 x 2, {name}, {users:,} users", truth, draw, asked))
+    return found
+
+
+def three_by_four() -> list[Setting]:
+    """Return two numbers, correlated, with k-RR; the same with some empty cells, and with three ways to report."""
+    rooms, people = hb.Integers(1, 3), hb.Integers(1, 4)
+    product = hb.Product(rooms=rooms, people=people)
+    full = np.array([[0.16, 0.09, 0.05, 0.03], [0.06, 0.13, 0.09, 0.05], [0.03, 0.06, 0.1, 0.15]]).ravel()
+    sparse = np.array([[0.3, 0.1, 0.0, 0.0], [0.0, 0.2, 0.1, 0.0], [0.0, 0.0, 0.1, 0.2]]).ravel()
+
+    def parts(epsilon: float) -> dict[str, hb.Mechanism]:
+        return {
+            "rooms": hb.RandomizedResponse(rooms, epsilon),
+            "people": hb.RandomizedResponse(people, epsilon),
+        }
+
+    asked: dict[str, AnyStatistic] = {
+        "a marginal share": parse_asked(product, {"people": 4}, None),
+        "a cell": parse_asked(product, (1, 1), None),
+        "a rare cell": parse_asked(product, (1, 4), None),
+        "three cells of a corner": parse_asked(product, [(1, 3), (1, 4), (2, 4)], None),
+        "a conditional share": parse_asked(product, {"people": [3, 4]}, {"rooms": 2}),
+        "a rare conditional share": parse_asked(product, {"people": 4}, {"rooms": 1}),
+        **moments_of(product, "people"),
+        **moments_of(product, "people", {"rooms": 1}),
+        "the correlation": Correlation(numbers(product, "rooms"), numbers(product, "people"), None, "correlation"),
+    }
+    split, noisy = hb.Split(**parts(2.0)), hb.Split(**parts(1.0))
+    mixed = study_of(
+        (noisy, 2_000), (hb.SampleOne(**parts(2.0)), 2_000), (hb.SampleOneWithFakes(**parts(2.0)), 2_000), truth=sparse
+    )
+    return [
+        Setting("3 x 4, 2,000 users", full, study_of((split, 2_000), truth=full), asked),
+        Setting("3 x 4, empty cells, 1,000 users", sparse, study_of((split, 1_000), truth=sparse), asked),
+        Setting("3 x 4, empty cells, 20,000 users, more noise", sparse, study_of((noisy, 20_000), truth=sparse), asked),
+        Setting("3 x 4, three ways to report, 6,000 users", sparse, mixed, asked),
+    ]
+
+
+def six_by_two_by_three() -> list[Setting]:
+    """Return three attributes, one of them a number by truncated geometric noise, with a third of the cells empty."""
+    age, sex, town = hb.Integers(1, 6), hb.Categories(["f", "m"]), hb.Categories(["a", "b", "c"])
+    product = hb.Product(age=age, sex=sex, town=town)
+    truth = np.random.default_rng(26).dirichlet(np.full(36, 0.7))
+    truth[truth < 0.012] = 0.0
+    truth /= truth.sum()
+    labels = [tuple(label) for label in product.labels.tolist()]
+    asked: dict[str, AnyStatistic] = {
+        "a marginal share": parse_asked(product, {"town": "a"}, None),
+        "a share of two attributes": parse_asked(product, {"age": [1, 2], "sex": "f"}, None),
+        "the largest cell": parse_asked(product, labels[int(truth.argmax())], None),
+        "an empty cell": parse_asked(product, labels[int(truth.argmin())], None),
+        "a conditional share": parse_asked(product, {"town": "a"}, {"sex": "f"}),
+        "a conditional share in a small group": parse_asked(product, {"town": "b"}, {"sex": "m", "age": [5, 6]}),
+        **moments_of(product, "age"),
+        **moments_of(product, "age", {"sex": "f"}),
+    }
+    split = hb.Split(
+        age=hb.TruncatedGeometric(age, 1.0), sex=hb.RandomizedResponse(sex, 1.5), town=hb.RandomizedResponse(town, 1.5)
+    )
+    return [
+        Setting(f"6 x 2 x 3, a third empty, {users:,} users", truth, study_of((split, users), truth=truth), asked)
+        for users in (2_000, 20_000)
+    ]
+
+
+def holds(region: LikelihoodRegion, statistic: AnyStatistic, truth: np.ndarray) -> tuple[bool, bool, float]:
+    """Return whether the interval holds the truth, whether that of chi-square does, and the width of the latter."""
+    true, top, cutoff = statistic.value(truth), region.top.theta, chi_square(LEVEL)
+    ends: list[MovingEnd] = []
+    for sign in (1.0, -1.0):
+        if isinstance(statistic, Statistic):
+            ends.append(MovingEnd(sign * statistic.weights, cutoff, None))
+        elif np.isfinite(statistic.gradient(top)).all():
+            ends.append(SmoothEnd(statistic, sign, top, cutoff, None))
+        else:
+            return True, True, statistic.highest - statistic.lowest
+    low, high = ends[0].solve(region.least).limit, -ends[1].solve(region.least).limit
+    if low - SLIP <= true <= high + SLIP:
+        return True, True, high - low
+    (found,) = finish(profile_endpoints(region, [statistic], LEVEL))
+    return found.low - SLIP <= true <= found.high + SLIP, False, high - low
+
+
+def study(setting: Setting, runs: int) -> list[dict[str, Any]]:
+    """Return a row for each statistic."""
+    rng = np.random.default_rng(26_118)
+    held = dict.fromkeys(setting.asked, 0)
+    plain, widths, start = dict(held), dict.fromkeys(setting.asked, 0.0), time.perf_counter()
+    with threads_for(1):
+        for _ in range(runs):
+            region = LikelihoodRegion.of(setting.draw(rng))
+            for name, statistic in setting.asked.items():
+                inside, quick, width = holds(region, statistic, setting.truth)
+                held[name] += inside
+                plain[name] += quick
+                widths[name] += width / runs
+    error, found = 2.0 * math.sqrt(LEAST * (1.0 - LEAST) / runs), []
+    for name in setting.asked:
+        share = held[name] / runs
+        found.append(
+            row(
+                f"{setting.name}: {name}",
+                f"{runs:,} studies; chi-square alone {plain[name] / runs:.3f}, mean width {widths[name]:.3g}",
+                f"{share:.3f}",
+                f">= {LEAST} - {error:.3f}",
+                holds=share >= LEAST - error,
+            )
+        )
+    print(f"     {setting.name}: {time.perf_counter() - start:.0f} s", flush=True)
+    return found
+
+
+def main() -> None:
+    """Print and keep the table."""
+    given = study_parser(__doc__, RUNS).parse_args()
+    for setting in settings():
+        if setting.name.startswith(given.only):
+            save_merged("attribute_intervals", study(setting, given.runs))
+
+
+if __name__ == "__main__":
+    main()
