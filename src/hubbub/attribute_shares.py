@@ -7,7 +7,7 @@ This is what tables and pages show of several attributes. Values that are too ma
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -59,6 +59,8 @@ class PairShares(NamedTuple):
     columns: str
     joint: Floats  # rows by columns
     possible: NDArray[np.bool_]  # False where every combination is impossible
+    low: Floats  # of intervals; NaN: not computed
+    high: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,16 @@ class AttributeShares(Portable):
     pairs: tuple[PairShares, ...]
     level: float
     notes: tuple[str, ...] = ()
+
+    def with_joint_intervals(self, low: Floats, high: Floats) -> AttributeShares:
+        """Return the same tables with the intervals of all combinations, if each combination has a cell of its own."""
+        pair = self.pairs[0]
+        if len(self.pairs) > 1 or np.count_nonzero(pair.possible) != low.size:
+            return self
+        ends = [np.full(pair.joint.shape, np.nan) for _ in range(2)]
+        for end, own in zip(ends, (low, high), strict=True):
+            end[pair.possible] = own
+        return replace(self, pairs=(pair._replace(low=ends[0], high=ends[1]),))
 
 
 def attribute_groups(estimate: Estimate, most: int = MAX_GROUPS) -> dict[str, tuple[ValueGroup, ...]]:
@@ -231,7 +243,8 @@ def pair_shares(
     cells = np.ravel_multi_index([group_numbers(groups[name])[places[name]] for name in (rows, columns)], shape)
     size = shape[0] * shape[1]
     joint = np.bincount(cells, weights=shares, minlength=size).astype(np.float64)
-    return PairShares(rows, columns, joint.reshape(shape), (np.bincount(cells, minlength=size) > 0).reshape(shape))
+    possible, unknown = np.bincount(cells, minlength=size) > 0, np.full(shape, np.nan)
+    return PairShares(rows, columns, joint.reshape(shape), possible.reshape(shape), unknown, unknown)
 
 
 def group_numbers(groups: Sequence[ValueGroup]) -> Positions:
