@@ -19,7 +19,7 @@ from hubbub.core.progress import stepwise
 from hubbub.core.serialization import Portable
 from hubbub.core.threads import limit_threads_per_step
 from hubbub.domains import Product
-from hubbub.domains.table_groups import MAX_GROUPS, ValueGroup, table_groups
+from hubbub.domains.table_groups import ValueGroup, attribute_groups, crossed_shares
 from hubbub.estimators import Estimate
 from hubbub.intervals.api import statistic_endpoints
 from hubbub.intervals.conditional_shares import ConditionalShare
@@ -85,15 +85,6 @@ class AttributeShares(Portable):
         return replace(self, pairs=(pair._replace(low=ends[0], high=ends[1]),))
 
 
-def attribute_groups(estimate: Estimate, most: int = MAX_GROUPS) -> dict[str, tuple[ValueGroup, ...]]:
-    """Return the groups of each attribute of an estimate over a product."""
-    product = _product(estimate)
-    return {
-        name: table_groups(own, product.margin([name]).sums(estimate.probabilities), most)
-        for name, own in product.attributes.items()
-    }
-
-
 @stepwise
 def attribute_shares(
     estimate: Estimate,
@@ -110,10 +101,11 @@ def attribute_shares(
     Intervals are those of `interval`, by the profile likelihood. Where that takes too long (many combinations, many
     conditional shares, or a quick page) they come from the unbiased linear estimate, if there is one.
     """
-    product, groups = _product(estimate), attribute_groups(estimate)
-    members, shares = _members(product, groups), estimate.probabilities
+    product, shares = _product(estimate), estimate.probabilities
+    groups = attribute_groups(product, shares)
+    members = _members(product, groups)
     marginals = {name: np.array([shares[own].sum() for own in members[name]]) for name in groups}
-    pairs = tuple(pair_shares(product, groups, shares, *names) for names in combinations(groups, 2))
+    pairs = tuple(_pair(product, groups, shares, *names) for names in combinations(groups, 2))
     given = {order: _given(pair, order) for pair in pairs for order in _orders(pair)}
     wanted: dict[Key, list[_Ratio]] = {(name, "", 0): [(own, None) for own in members[name]] for name in groups}
     ratios: dict[Key, list[_Ratio]] = {
@@ -234,25 +226,12 @@ def _indicator(size: int, positions: Positions) -> Floats:
     return frozen(made)
 
 
-def pair_shares(
+def _pair(
     product: Product, groups: Mapping[str, tuple[ValueGroup, ...]], shares: Floats, rows: str, columns: str
 ) -> PairShares:
-    """Return two attributes together."""
-    places = dict(zip(product.attributes, product.coordinates_of(np.arange(len(product))), strict=True))
-    shape = (len(groups[rows]), len(groups[columns]))
-    cells = np.ravel_multi_index([group_numbers(groups[name])[places[name]] for name in (rows, columns)], shape)
-    size = shape[0] * shape[1]
-    joint = np.bincount(cells, weights=shares, minlength=size).astype(np.float64)
-    possible, unknown = np.bincount(cells, minlength=size) > 0, np.full(shape, np.nan)
-    return PairShares(rows, columns, joint.reshape(shape), possible.reshape(shape), unknown, unknown)
-
-
-def group_numbers(groups: Sequence[ValueGroup]) -> Positions:
-    """Return the number of the group of each value."""
-    numbers = np.empty(sum(group.positions.size for group in groups), dtype=np.int64)
-    for number, group in enumerate(groups):
-        numbers[group.positions] = number
-    return numbers
+    crossed = crossed_shares(product, shares, (rows, groups[rows]), (columns, groups[columns]))
+    unknown = np.full(crossed.joint.shape, np.nan)
+    return PairShares(rows, columns, *crossed, unknown, unknown)
 
 
 def _orders(pair: PairShares) -> tuple[tuple[str, str], tuple[str, str]]:

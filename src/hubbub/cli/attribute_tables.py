@@ -65,15 +65,14 @@ def _crosstab(estimated: Estimate, product: Product, rows: str, columns: str, wi
     """Return the joint shares of two attributes, as many columns as fit; the last row and column are everybody."""
     from rich.table import Table
 
-    from hubbub.attribute_shares import pair_shares
-    from hubbub.domains.table_groups import table_groups
+    from hubbub.domains.table_groups import crossed_shares, table_groups
 
     totals = {name: product.margin([name]).sums(estimated.probabilities) for name in (rows, columns)}
     down = table_groups(product.attributes[rows], totals[rows])
     side = min(MAX_TITLE_LETTERS, max(len(printable(title)) for title in (rows, ALL, *(own.title for own in down))))
     fitting = max(MIN_COLUMNS, (width - side - 4) // COLUMN_LETTERS - 1)
     across = table_groups(product.attributes[columns], totals[columns], fitting)
-    joint = pair_shares(product, {rows: down, columns: across}, estimated.probabilities, rows, columns).joint
+    joint = crossed_shares(product, estimated.probabilities, (rows, down), (columns, across)).joint
     table = Table(title=f"{printable(rows)} by {printable(columns)}: shares of everybody")
     table.add_column(printable(rows), max_width=MAX_TITLE_LETTERS, overflow="fold")
     for title in (*(own.title for own in across), ALL):
