@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import hubbub as hb
-from hubbub.intake.study import MECHANISMS
+from hubbub.intake.study_entries import MECHANISMS
 
 sys.path.insert(0, str(Path(__file__).parent))  # imported by a test, too
 import make_explorer_tables as explorer

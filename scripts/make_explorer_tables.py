@@ -26,7 +26,7 @@ import numpy as np
 import hubbub as hb
 from hubbub.core.arrays import Floats
 from hubbub.domains import Domain
-from hubbub.intake.study import MECHANISMS
+from hubbub.intake.study_entries import MECHANISMS
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.planning.candidates import candidates_from
 from hubbub.planning.pattern_simulation import PatternTables

@@ -21,8 +21,8 @@ import hubbub as hb
 from hubbub import client
 from hubbub.client import Client, ClientError
 from hubbub.intake.privatizing.device_tables import export_tables
-from hubbub.intake.study import DOMAINS as DOMAIN_KINDS
-from hubbub.intake.study import MECHANISMS as MECHANISM_KINDS
+from hubbub.intake.study_entries import DOMAINS as DOMAIN_KINDS
+from hubbub.intake.study_entries import MECHANISMS as MECHANISM_KINDS
 from strategies import examples
 from studies import (
     BASES,

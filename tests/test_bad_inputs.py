@@ -52,7 +52,33 @@ from terminal import hubbub
 DIGITS = hb.Integers(0, 9)
 COLOURS = hb.Categories(["red", "green", "blue"])
 CITY = hb.Grid.over(south=37.7, west=-122.5, north=37.8, east=-122.4, columns=4, rows=3)
+SEX = hb.Categories(["f", "m"])
+PEOPLE = {"age": hb.TruncatedGeometric(DIGITS, 0.5), "sex": hb.RandomizedResponse(SEX, 1.0)}
 STUDIES = {
+    "people": hb.Study(hb.Product(age=DIGITS, sex=SEX), {"all": hb.Split(PEOPLE)}),
+    "one of two": hb.Study(hb.Product(age=DIGITS, sex=SEX), {"one": hb.SampleOne(PEOPLE)}),
+    "fakes": hb.Study(hb.Product(age=DIGITS, sex=SEX), {"fakes": hb.SampleOneWithFakes(PEOPLE)}),
+    "people and bits": hb.Study(
+        hb.Product(age=DIGITS, sex=SEX), {"all": hb.Split(age=hb.Rappor(DIGITS, 1.0), sex=PEOPLE["sex"])}
+    ),
+    "two ways": (
+        lambda product: hb.Study(
+            product, {"all": hb.Split(PEOPLE), "own": hb.Matrix(product, ["u", "v"], [[0.5, 0.5]] * 20)}
+        )
+    )(hb.Product(age=DIGITS, sex=SEX)),
+    "people on a map": hb.Study(
+        hb.Product(place=CITY, sex=SEX), {"all": hb.Split(place=hb.PlanarLaplace(CITY, 1.0), sex=PEOPLE["sex"])}
+    ),
+    "people in regions": (
+        lambda product: hb.Study(
+            product,
+            {
+                "all": hb.Split(
+                    product, age=hb.Cloaking(DIGITS, ["young"] * 5 + ["old"] * 5), sex=hb.Cloaking(SEX, ["x", "y"])
+                )
+            },
+        )
+    )(hb.Product(age=DIGITS, sex=SEX, impossible=[{"age": [5, 6, 7, 8, 9], "sex": "m"}])),
     "many": hb.Study(
         DIGITS,
         {
@@ -954,7 +980,106 @@ FRAMES = [
     one("pyarrow: a column alone", lambda _: pa.array([3, 4]), "not-a-source"),
 ]
 
-BAD = [*TEXTS, *PATHS, *JSON, *WORKBOOKS, *COLUMNS, *DAMAGED, *DATABASES, *FRAMES]
+# -- several attributes ------------------------------------------------------------------------------------------------
+
+
+def entries_of(name: str, bad: str, code: str, study: str = "people", good: str = "3,f", head: str = "age,sex") -> Bad:
+    """Return a table of several attributes in which the second of three rows is bad."""
+    columns = ",".join(each if each in ("mechanism", "output") else f"output.{each}" for each in head.split(","))
+    return line(f"attributes: {name}", bad, code, study=study, good=good, head=columns)
+
+
+def object_of(name: str, bad: str, code: str, **more: Any) -> Bad:
+    """Return JSON lines with an object of outputs each, of which the second of three is bad."""
+    good = '{"output": {"age": 3, "sex": "f"}}\n'
+    return lines(f"attributes: {name}", good + bad + "\n" + good, {2: code}, 2, study="people", ending=".jsonl", **more)
+
+
+ATTRIBUTES = [
+    entries_of("none of them", ",", "no-output"),
+    entries_of("quoted nothing", '"",""', "no-output"),
+    entries_of("out of its domain", "10,f", "out-of-domain"),
+    entries_of("no number", "x,f", "not-a-number"),
+    entries_of("an unknown label", "3,F", "out-of-domain"),
+    entries_of("two faults are one row", "x,F", "not-a-number"),
+    entries_of("bad where the other is missing", ",x", "out-of-domain"),
+    entries_of("both of two", "3,f", "several-attributes", "one of two", good="3,"),
+    entries_of("neither of two", ",", "no-output", "one of two", good="3,"),
+    entries_of("no fake", "3,", "attribute-missing", "fakes"),
+    entries_of("too few bits", "01,f", "wrong-bits", "people and bits", good="0101010101,f"),
+    entries_of("spare bits", "8041,f", "spare-bits", "people and bits", good="8040,f"),
+    entries_of(
+        "an output beside attributes", "all,3,f,u", "two-outputs", "two ways", "all,3,f,", "mechanism,age,sex,output"
+    ),
+    entries_of(
+        "attributes beside an output", "own,3,,u", "two-outputs", "two ways", "own,,,u", "mechanism,age,sex,output"
+    ),
+    entries_of("no output of its own", "own,,,", "no-output", "two ways", "own,,,u", "mechanism,age,sex,output"),
+    entries_of(
+        "a mechanism that is not there",
+        "any,3,f,",
+        "unknown-mechanism",
+        "two ways",
+        "all,3,f,",
+        "mechanism,age,sex,output",
+    ),
+    entries_of("a combination that is impossible", "old,y", "impossible-output", "people in regions", good="young,y"),
+    entries_of("half a place", "37.75,,f", "no-place", "people on a map", "37.75,-122.45,f", "place.lat,place.lon,sex"),
+    entries_of(
+        "a place that is no number",
+        "x,1,f",
+        "not-a-coordinate",
+        "people on a map",
+        "37.75,-122.45,f",
+        "place.lat,place.lon,sex",
+    ),
+    entries_of(
+        "beyond the pole", "91,1,f", "impossible-place", "people on a map", "37.75,-122.45,f", "place.lat,place.lon,sex"
+    ),
+    line("attributes: no JSON", "3", "not-attributes", study="people", good='"{""age"": 3}"'),
+    line("attributes: a list", '"[3, ""f""]"', "not-attributes", study="people", good='"{""age"": 3}"'),
+    line("attributes: another key", '"{""agee"": 3}"', "not-attributes", study="people", good='"{""age"": 3}"'),
+    line("attributes: an object within", '"{""age"": {}}"', "not-attributes", study="people", good='"{""age"": 3}"'),
+    line("attributes: an empty object", "{}", "no-output", study="people", good='"{""age"": 3}"'),
+    whole(
+        "attributes: objects and numbers",
+        '{"output": {"age": 3}}\n{"output": 3}\n',
+        "repeated-column",
+        ".jsonl",
+        study="people",
+    ),
+    object_of("truth", '{"output": {"age": true}}', "not-an-output"),
+    object_of("a list within", '{"output": {"age": [3]}}', "nested-entry"),
+    object_of("the same twice", '{"output": {"age": 3}, "output.age": 4}', "repeated-key"),
+    object_of("nothing in it", '{"output": {}}', "no-output"),
+    whole("attributes: another name", "output.agee,output.sex\n3,f\n", "unknown-attribute", study="people"),
+    whole("attributes: none of their columns", "age,sex\n3,f\n", "no-column", study="people"),
+    whole("attributes: one of their columns", "output.age\n3\n", "no-column", study="fakes"),
+    whole("attributes: outputs twice", "output,output.age\n3,3\n", "repeated-column", study="people"),
+    whole("attributes: a column twice", "output.age,output.age\n3,3\n", "repeated-column", study="people"),
+    whole(
+        "attributes: coordinates of what", "lat,lon,output.sex\n37.75,-122.45,f\n", "no-column", study="people on a map"
+    ),
+    whole(
+        "attributes: a latitude alone", "output.place.lat,output.sex\n37.75,f\n", "no-column", study="people on a map"
+    ),
+    whole(
+        "attributes: a place twice",
+        "output.place,output.place.lat\n1,37.75\n",
+        "repeated-column",
+        study="people on a map",
+    ),
+    Bad(
+        "arrow: attributes: another field",
+        lambda _: pa.table({"output": [{"age": 3, "gender": "f"}]}),
+        "unknown-attribute",
+        "people",
+    ),
+    Bad("arrow: attributes: a list", lambda _: pa.table({"output.age": [[3]]}), "nested-column", "people"),
+    Bad("arrow: attributes: dates", lambda _: pa.table({"output.age": [DAY]}), "wrong-type", "people"),
+]
+
+BAD = [*TEXTS, *PATHS, *ATTRIBUTES, *JSON, *WORKBOOKS, *COLUMNS, *DAMAGED, *DATABASES, *FRAMES]
 
 
 # -- tallies, studies, and what is written ---------------------------------------------------------------------------
@@ -1477,6 +1602,7 @@ def test_the_table_is_large_and_no_case_is_there_twice() -> None:
     assert len(COLUMNS) + len(DAMAGED) >= 40
     assert len(DATABASES) + len(FRAMES) >= 30
     assert len(OTHERS) >= 20
+    assert len(ATTRIBUTES) >= 40
 
 
 def test_every_code_is_met() -> None:

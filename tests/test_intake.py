@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hubbub as hb
-from hubbub.client import SURVEY_DESIGNS, Client
-from hubbub.intake.study import DOMAINS, MECHANISMS, kebab, parse_study
+from hubbub.client import SURVEY_DESIGNS, WAYS_TO_REPORT, Client
+from hubbub.core.text import kebab
+from hubbub.intake.study import parse_study
+from hubbub.intake.study_entries import DOMAINS, MECHANISMS
 from hubbub.intake.study_files import template
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
 
@@ -86,7 +88,10 @@ def test_every_mechanism_can_stand_in_a_study() -> None:
     }
     for kind, mechanism in MECHANISMS.items():
         fields = extra.get(kind, {"epsilon": 1.0})
-        domain = answers if kind in SURVEY_DESIGNS else grid if kind.startswith("planar") else line
+        domain: dict[str, Any] = answers if kind in SURVEY_DESIGNS else grid if kind.startswith("planar") else line
+        if kind in WAYS_TO_REPORT:
+            domain = {"kind": "product", "attributes": {"age": line, "answer": answers}}
+            fields = {"parts": {name: {"kind": "randomized-response", "epsilon": 1.0} for name in ("age", "answer")}}
         built = parse_study({"version": 1, "domain": domain, "mechanisms": {"m": {"kind": kind, **fields}}}, "study")
         assert type(built.mechanisms["m"]) is mechanism
         again = parse_study({"version": 1, "domain": domain, "mechanisms": {"m": {"kind": kind, **fields}}}, "study")

@@ -21,7 +21,7 @@ from benchmark_modules import benchmark
 from hubbub import client
 from hubbub.cli.commands import COMMANDS
 from hubbub.core.defaults import DOMAIN_KINDS
-from hubbub.intake import study
+from hubbub.intake import study_entries
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hubbub"
@@ -259,7 +259,7 @@ print([name for name in {slow} if name in sys.modules])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.splitlines()[-1] == "[]"
     assert done.stdout.count("Usage: ") == len(COMMANDS) + 1
-    assert DOMAIN_KINDS == client.DOMAINS == tuple(study.DOMAINS)
+    assert DOMAIN_KINDS == client.DOMAINS == tuple(study_entries.DOMAINS)
 
 
 def test_a_name_loads_what_it_needs_and_is_the_one_of_the_list() -> None:

@@ -22,8 +22,10 @@ import json_documents
 from hubbub.cli.app import app
 from hubbub.cli.commands import COMMANDS
 from hubbub.client import STUDY_COLUMNS
+from hubbub.core.text import kebab
 from hubbub.intake.reject_causes import CAUSES
-from hubbub.intake.study import DOMAINS, LIMITS, MECHANISMS, kebab
+from hubbub.intake.study import LIMITS
+from hubbub.intake.study_entries import DOMAINS, MECHANISMS
 from terminal import hubbub
 
 ROOT = Path(__file__).parent.parent

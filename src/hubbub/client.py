@@ -80,7 +80,17 @@ ADDRESS_PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30}:/+[^\s/@:]*):[^\n]
 EARTH_RADIUS_KM = 6371.0088
 RELATIVE_TIE = 1e-9  # distances that differ by less, relatively, count as equal
 
-DOMAINS = ("categories", "integers", "bins", "grid")
+ATTRIBUTE_DOMAINS = ("categories", "integers", "bins", "grid")
+DOMAINS = (*ATTRIBUTE_DOMAINS, "product")
+WAYS_TO_REPORT = {  # several attributes; each with its own entries
+    "split": (),
+    "sample-one": ("probabilities",),
+    "sample-one-with-fakes": ("probabilities", "fakes"),
+}
+RESERVED_NAMES = (  # of attributes: columns of reports, of values to privatize and of estimates, and keywords
+    *("output", "user", "mechanism", "value", "probability", "low", "high", "standard_error"),
+    *("impossible", "probabilities", "fakes"),
+)
 MECHANISMS = {  # each with the domains on which it is defined
     "cloaking": DOMAINS,
     "crosswise-model": ("categories",),
@@ -100,7 +110,11 @@ MECHANISMS = {  # each with the domains on which it is defined
     "truncated-geometric": ("integers",),
     "unrelated-question": ("categories",),
     "warner": ("categories",),
+    **dict.fromkeys(WAYS_TO_REPORT, ("product",)),
 }
+METRIC_MECHANISMS = (  # whose epsilon is per unit of distance
+    *("exponential", "geometric", "laplace", "planar-geometric", "planar-laplace", "truncated-geometric"),
+)
 SHORT_NAMES: dict[str, tuple[str, dict[str, Any]]] = {  # in the literature: the kind, and what the name itself says
     "krr": ("randomized-response", {}),
     "grr": ("randomized-response", {}),
@@ -993,6 +1007,121 @@ def spelt_out(fields: Any, where: str) -> Any:
                 remedy=f"leave {name} out, or write the kind in full",
             )
     return {**fields, **{name: value for name, value in implied.items() if value is not None}, "kind": kind}
+
+
+# --- budgets of several attributes -----------------------------------------------------------------------------------
+
+
+def fractions_of_one(values: Sequence[Any]) -> list[Fraction] | None:
+    """Return numbers as fractions that add up to 1, divided by their sum if rounding made that differ; else None."""
+    fractions = [as_probability(value) for value in values]
+    exact = [each for each in fractions if each]
+    total = sum(exact, Fraction(0))
+    if len(exact) < len(values) or abs(total - 1) > Fraction(1, 10**9):
+        return None
+    divided = [each / total for each in exact]
+    return divided if all(PROBABILITY.fullmatch(str(each)) for each in divided) else None
+
+
+def metric_epsilon(plain: float, diameter: float) -> float:
+    """Return the epsilon per unit of distance that a plain one allows: no two values are farther apart."""
+    return plain / diameter
+
+
+def part_budgets(kind: str, total: Any, parts: Mapping[str, Mapping[str, Any]], where: str) -> dict[str, float]:
+    """Return the plain epsilon of each attribute, of a total for all; nothing where each states its own.
+
+    `split` divides the total by the parts' shares, equally if there are none. The others report one attribute with
+    the whole total.
+    """
+    sharing = [name for name, entries in parts.items() if "share" in entries]
+    stated = [name for name, entries in parts.items() if _states_epsilon(entries)]
+    twice = [name for name in sharing if "epsilon" in parts[name] or "p" in parts[name]]
+    if sharing and (kind != "split" or total is None or twice):
+        name = (twice or sharing)[0]
+        if kind != "split":
+            what, got = f"{kind} does not divide a budget", f"share = {shorten(parts[name]['share'])}"
+            expected, remedy = "the same epsilon for every attribute: only one of them is reported", "leave share out"
+        elif total is None:
+            what, got, expected = (
+                "a share of nothing",
+                "no epsilon for all attributes",
+                "epsilon = ..., and shares of it",
+            )
+            remedy = "add epsilon to the mechanism, or give each part its own instead of a share"
+        else:
+            what, got = f"{name} has two budgets", "epsilon and share" if "epsilon" in parts[name] else "p and share"
+            expected, remedy = "one of the two", "leave one of them out"
+        raise ClientError(what, where=_part_place(where, name, "share"), got=got, expected=expected, remedy=remedy)
+    if total is None:
+        return {}
+    if not MIN_EPSILON <= as_real(total) <= MAX_EPSILON:
+        raise ClientError(
+            "the budget is not a positive number",
+            where=f"{where}, epsilon",
+            got=shorten(total),
+            expected=f"a number from {MIN_EPSILON:g} to {MAX_EPSILON:g}",
+            remedy="typical values lie between 0.1 and 10",
+        )
+    some = sharing or stated
+    if some and len(some) < len(parts):
+        name = next(name for name in parts if name not in some)
+        word = "share" if sharing else "epsilon"
+        fixed = sharing and name in stated
+        raise ClientError(
+            f"{name} has no {word}",
+            where=_part_place(where, name),
+            got=f"an epsilon of its own, and a share for {', '.join(some)}" if fixed else f"one for {', '.join(some)}",
+            expected=f"{word} for every attribute, or for none",
+            remedy="state epsilon for every attribute instead" if fixed else f"add {word} = ...",
+        )
+    if not some:
+        whole = 1 if kind != "split" else Fraction(1, len(parts))
+        return dict.fromkeys(parts, float(Fraction(as_real(total)) * whole))
+    if not sharing:
+        return {}
+    shares = fractions_of_one([parts[name]["share"] for name in parts])
+    if shares is None:
+        given = [as_probability(entries["share"]) for entries in parts.values()]
+        bad = next((name for name, share in zip(parts, given, strict=True) if not share), None)
+        raise ClientError(
+            "the shares do not add up to 1" if bad is None else "a share is not between 0 and 1",
+            where=f"{where}, epsilon" if bad is None else _part_place(where, bad, "share"),
+            got=f"a sum of {float(sum(share or 0 for share in given)):.12g}"
+            if bad is None
+            else shorten(parts[bad]["share"]),
+            expected="1" if bad is None else "a number above 0 and up to 1, or a text such as '1/3'",
+            remedy="divide each by their sum" if bad is None else "state which part of epsilon the attribute gets",
+        )
+    return {name: float(Fraction(as_real(total)) * share) for name, share in zip(parts, shares, strict=True)}
+
+
+def check_budget(kind: str, total: float, plain: Mapping[str, float], where: str) -> None:
+    """Refuse a total that the epsilons of the parts (plain) do not make."""
+    made = math.fsum(plain.values()) if kind == "split" else max(plain.values())
+    if abs(made - total) <= 1e-9 * total:
+        return
+    terms = (" + " if kind == "split" else ", ").join(f"{epsilon:.6g} for {name}" for name, epsilon in plain.items())
+    raise ClientError(
+        "the budgets of the attributes do not add up" if kind == "split" else "no attribute has the stated budget",
+        where=f"{where}, epsilon",
+        got=f"epsilon = {total:.6g}, and {terms}" + (f" = {made:.6g}" if kind == "split" else ""),
+        expected=f"the {'sum' if kind == 'split' else 'largest'}, {made:.6g}; an epsilon per unit of distance counts "
+        "with the diameter of its domain",
+        remedy="leave epsilon out of the mechanism, or out of its parts"
+        + (", which then get a share each" if kind == "split" else ", which then get all of it"),
+    )
+
+
+def _states_epsilon(entries: Mapping[str, Any]) -> bool:
+    """Whether a part says how private it is."""
+    kind = entries.get("kind")
+    return "epsilon" in entries or "p" in entries or kind in ("cloaking", "matrix") or kind in SURVEY_DESIGNS
+
+
+def _part_place(where: str, name: str, entry: str = "") -> str:
+    """Return the place of a part's table, or of an entry in it."""
+    return f"{where.rstrip(']')}.parts.{name[:64]}]" + (f", {entry}" if entry else "")
 
 
 def remapped_reach(epsilon: float, side: float) -> int:

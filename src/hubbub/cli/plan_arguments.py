@@ -79,7 +79,7 @@ def named_mechanisms(
 
 
 def _mechanism(study: Study, name: str, option: str, *, or_kind: bool = False) -> Any:
-    from hubbub.intake.study import MECHANISMS, full_kind
+    from hubbub.intake.study_entries import MECHANISMS, full_kind
 
     if name in study.mechanisms:
         return study.mechanisms[name]

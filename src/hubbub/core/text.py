@@ -84,6 +84,15 @@ def nearest_name(name: object, names: Iterable[str], otherwise: str) -> str:
     return f"did you mean {plain[near[0]]!r}?" if near else otherwise
 
 
+def kebab(name: str) -> str:
+    """Return a class name as study files write it.
+
+    >>> kebab("RandomizedResponse")
+    'randomized-response'
+    """
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
+
+
 def _letters(name: str) -> str:
     return re.sub(r"[\W_]", "", name).lower()
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.client import MECHANISM_NAME
+from hubbub.client import MECHANISM_NAME, RESERVED_NAMES
 from hubbub.core.arrays import Array, Floats, Positions, as_array, frozen, plain
 from hubbub.core.errors import DomainError, shorten
 from hubbub.core.serialization import ReadOnly
-from hubbub.core.text import listed, nearest_name, plural
+from hubbub.core.text import kebab, listed, nearest_name, plural
 from hubbub.domains.base import Domain, check_size
 
 Rule = tuple[tuple[str, tuple[Hashable, ...]], ...]  # attributes, and the values of each that cannot meet
@@ -36,7 +36,8 @@ class Product(Domain):
     """Combinations of several attributes, one value of each.
 
     Values are tuples in the order of the attributes; the last attribute varies fastest. The distance of two values is
-    the number of attributes in which they differ.
+    the number of attributes in which they differ. Two products are equal if they have the same attributes in the same
+    order, and the same combinations are possible, however that was said.
 
     Parameters
     ----------
@@ -80,9 +81,8 @@ class Product(Domain):
         both = {**_mapping(attributes), **named}
         object.__setattr__(self, "attributes_", _checked(both))
         check_size(int(np.prod([float(len(domain)) for domain in both.values()])), "Product(...)")
-        object.__setattr__(self, "impossible_", self._rules(impossible))
-        if self.impossible_:
-            check_size(len(self), "Product(impossible=)")
+        mask = self._impossible_mask(impossible)
+        object.__setattr__(self, "impossible_", () if mask is None else self._rules_of_mask(mask))
 
     # -- attributes ----------------------------------------------------------------------------------
 
@@ -101,15 +101,19 @@ class Product(Domain):
         """Where the possible combinations are among all of them; None where all are possible."""
         if not self.impossible_:
             return None
-        barred = np.zeros(self.sides, dtype=bool)
-        for rule in self.impossible_:
+        return frozen(np.flatnonzero(~self._mask_of_rules(self.impossible_).ravel()))
+
+    def _mask_of_rules(self, rules: Iterable[Rule]) -> NDArray[np.bool_]:
+        """Return which combinations are impossible, with an axis for each attribute."""
+        mask = np.zeros(self.sides, dtype=bool)
+        for rule in rules:
             chosen = dict(rule)
             places = [
                 self.attributes[name].index(list(chosen[name])) if name in chosen else np.arange(side)
                 for name, side in zip(self.attributes, self.sides, strict=True)
             ]
-            barred[np.ix_(*places)] = True
-        return frozen(np.flatnonzero(~barred.ravel()))
+            mask[np.ix_(*places)] = True
+        return mask
 
     @cached_property
     def _value_of_cell(self) -> Positions | None:
@@ -382,7 +386,22 @@ class Product(Domain):
 
     # -- study files ---------------------------------------------------------------------------------
 
-    def _rules(self, impossible: object) -> tuple[Rule, ...]:
+    def fields(self) -> dict[str, Any]:
+        """Return the attributes, their order and the rules, as study files hold them.
+
+        The rules are the same for the same possible combinations, however these were said.
+
+        Returns
+        -------
+        dict
+            What the study's table of the domain holds.
+        """
+        attributes = {name: {"kind": kebab(type(own).__name__), **own.fields()} for name, own in self.attributes_}
+        rules = [{name: list(values) for name, values in rule} for rule in self.impossible_]
+        return {"attributes": attributes, "order": list(attributes), "impossible": rules or None}
+
+    def _impossible_mask(self, impossible: object) -> NDArray[np.bool_] | None:
+        """Return which combinations are impossible; None where all are possible."""
         where = "Product(impossible=)"
         if isinstance(impossible, np.ndarray):
             if impossible.dtype != bool or impossible.shape != self.sides:
@@ -393,8 +412,8 @@ class Product(Domain):
                     expected=f"bools with shape {self.sides}: an axis for each attribute, in order",
                     remedy="build it with np.zeros(product.sides, dtype=bool)",
                 )
-            return self._rules_of_mask(impossible)
-        if isinstance(impossible, Mapping | str) or not isinstance(impossible, Iterable):
+            mask = impossible
+        elif isinstance(impossible, Mapping | str) or not isinstance(impossible, Iterable):
             raise DomainError(
                 "impossible combinations must be a list",
                 where=where,
@@ -402,17 +421,37 @@ class Product(Domain):
                 expected='a list such as [{"sex": "m", "pregnant": "yes"}]',
                 remedy="wrap the rule in a list",
             )
-        return tuple(self._rule(rule, f"{where}, rule {place}") for place, rule in enumerate(impossible))
+        else:
+            rules = [self._rule(rule, f"{where}, rule {place}") for place, rule in enumerate(impossible)]
+            if not rules:
+                return None
+            mask = self._mask_of_rules(rules)
+        left = int(mask.size - np.count_nonzero(mask))
+        if left < 2:
+            raise DomainError(
+                "the rules leave nothing to estimate",
+                where=where,
+                got=f"{plural(left, 'combination')} that {'is' if left == 1 else 'are'} possible",
+                expected="two possible combinations or more",
+                remedy="a rule bars combinations that have all of its values: name more attributes, or fewer values",
+            )
+        return mask if left < mask.size else None
 
     def _rules_of_mask(self, mask: NDArray[np.bool_]) -> tuple[Rule, ...]:
-        """Return a rule for each line of the mask along its longest axis: as few as there are without searching."""
-        along = int(np.argmax(self.sides))
-        lines = np.moveaxis(mask, along, -1)
-        order = [place for place in range(len(self.sides)) if place != along]
+        """Return a rule for each line of impossible combinations, over the attributes that matter.
+
+        The rules follow from the mask alone, so that equal sets of combinations have equal rules.
+        """
+        axes = [axis for axis in range(mask.ndim) if (mask != mask.take([0], axis=axis)).any()]
+        reduced = mask[tuple(slice(None) if axis in axes else 0 for axis in range(mask.ndim))]
+        along = int(np.argmax(reduced.shape))  # one rule bars several values of this attribute
+        lines = np.moveaxis(reduced, along, -1)
         rules = []
         for at in np.argwhere(lines.any(axis=-1)):
-            chosen = dict(zip(order, at[:, None], strict=True)) | {along: np.flatnonzero(lines[tuple(at)])}
-            rules.append(tuple(self._labels_of(place, chosen[place]) for place in range(len(self.sides))))
+            chosen: list[Positions] = [np.array([place]) for place in at]
+            chosen.insert(along, np.flatnonzero(lines[tuple(at)]))
+            named = zip(axes, chosen, strict=True)
+            rules.append(tuple(self._labels_of(axis, own) for axis, own in named if own.size < self.sides[axis]))
         return tuple(rules)
 
     def _labels_of(self, place: int, positions: Positions) -> tuple[str, tuple[Hashable, ...]]:
@@ -475,6 +514,11 @@ def _checked(attributes: Mapping[str, Domain]) -> tuple[tuple[str, Domain], ...]
             expected = "up to 64 letters, digits, - and _, a letter or digit first"
             remedy = "rename it: columns of reports are called output.NAME"
             what = "the name of an attribute has characters that are not allowed"
+            raise DomainError(what, where=where, got=shorten(name), expected=expected, remedy=remedy)
+        if name in RESERVED_NAMES:
+            what = f"an attribute cannot be called {name}"
+            expected = "a name other than " + listed(RESERVED_NAMES, word="or")
+            remedy = "rename it: the name has another meaning, in tables or as a keyword"
             raise DomainError(what, where=where, got=shorten(name), expected=expected, remedy=remedy)
         if not isinstance(domain, Domain) or isinstance(domain, Product):
             expected, remedy = "Categories, Integers, Bins or Grid", "give each attribute a domain of its own"

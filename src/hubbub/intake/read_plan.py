@@ -32,6 +32,7 @@ from hubbub.intake.counting.watermark import WatermarkSettings
 from hubbub.intake.reading_notes import copies_notes, limit_notes, overlap_notes, place_notes, unused_notes
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.report_dates import ReportDates, changes_of
+from hubbub.intake.sources.attribute_columns import absent_notes
 from hubbub.intake.sources.base import Rows, Source
 from hubbub.intake.sources.column_names import (
     OWN_NAMES,
@@ -176,6 +177,13 @@ def plan_reading(
             study,
         ),
         *format_notes(sources, wanted),
+        *absent_notes(
+            (
+                (each.name, [each.columns.role_of(name) for name in names])
+                for each, names in zip(sources, wanted, strict=True)
+            ),
+            study,
+        ),
         *unused_notes(unused, users=users),
         *overlap_notes([source_name(each) for each in sources], earlier, users=users),
         *limit_notes(study, users=users),

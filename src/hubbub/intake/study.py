@@ -5,64 +5,31 @@ canonical form, travels with every result: two studies have the same fingerprint
 same domain and the same mechanisms under the same names.
 
 The parser is ours rather than a library's (msgspec, pydantic, cattrs) because constructors of domains and mechanisms
-do the checking, and every message names the table and entry, from which study_files.py finds the line.
+do the checking (study_entries.py), and every message names the table and entry, from which study_files.py finds the
+line.
 """
 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from hubbub import mechanisms
-from hubbub.client import (
-    EPSILON_LIMITS,
-    FORMAT_VERSION,
-    MECHANISM_NAME,
-    SHORT_NAMES,
-    STUDY_COLUMNS,
-    ClientError,
-    short_name,
-    spelt_out,
-)
+from hubbub.client import EPSILON_LIMITS, FORMAT_VERSION, MECHANISM_NAME, STUDY_COLUMNS
 from hubbub.core.arrays import as_real
-from hubbub.core.errors import HubbubError, IntakeError, StudyError, restated, shorten
+from hubbub.core.errors import IntakeError, StudyError, shorten
 from hubbub.core.serialization import Portable, ReadOnly
-from hubbub.core.text import nearest_name
-from hubbub.domains import Bins, Categories, Domain, Grid, Integers
+from hubbub.domains import Domain
+from hubbub.intake.attribute_roles import PLACE_ROLES, roles_of_domain
+from hubbub.intake.study_entries import build_domain, build_mechanism, check_known, described_fields, table_of
 from hubbub.mechanisms import Mechanism
 from hubbub.reports.validation import check_mechanism
 
 LIMITS = ("max_reports_per_user", *EPSILON_LIMITS)
-PLACE_ROLES = (("lat", "lon"), ("x", "y"))  # pairs of columns that hold a place
-
-
-def kebab(name: str) -> str:
-    """Return a class name as study files write it: RandomizedResponse is randomized-response."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
-
-
-DOMAINS: dict[str, type[Domain]] = {kebab(kind.__name__): kind for kind in (Categories, Integers, Bins, Grid)}
-MECHANISMS: dict[str, type[Mechanism]] = {
-    kebab(name): getattr(mechanisms, name) for name in mechanisms.__all__ if name != "Mechanism"
-}
-
-
-def full_kind(name: str) -> str:
-    """Return the kind of mechanism that a name says completely: itself, or what a short name such as krr stands for.
-
-    A short name that stands for more than a kind (blh) stays as it is.
-    """
-    short = short_name(name)
-    kind, implied = SHORT_NAMES[short] if short else (name, {})
-    return kind if all(value is None for value in implied.values()) else name
 
 
 @dataclass(frozen=True)
@@ -140,8 +107,8 @@ class Study(Portable):
         """The study in one fixed spelling: JSON with sorted keys, without its name and comments."""
         document = {
             "version": FORMAT_VERSION,
-            "domain": _fields(self.domain),
-            "mechanisms": {name: _fields(mechanism) for name, mechanism in self.mechanisms.items()},
+            "domain": described_fields(self.domain),
+            "mechanisms": {name: described_fields(mechanism) for name, mechanism in self.mechanisms.items()},
             "max_reports_per_user": self.max_reports_per_user,
         }
         for limit in EPSILON_LIMITS:
@@ -157,7 +124,7 @@ class Study(Portable):
 
 def parse_study(document: Mapping[str, Any], where: str) -> Study:
     """Check a study's content and build what it describes."""
-    _check_known(document, {"version", "name", *LIMITS, "domain", "mechanisms", "columns"}, where)
+    check_known(document, {"version", "name", *LIMITS, "domain", "mechanisms", "columns"}, where)
     if document.get("version") != FORMAT_VERSION or isinstance(document.get("version"), bool):
         raise StudyError(
             "unsupported version of the study",
@@ -176,10 +143,10 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
             remedy="put it in quotes",
         )
     limits = {limit: _limit(document.get(limit), limit, f"{where}, {limit}") for limit in LIMITS}
-    domain: Domain = _build(_table(document, "domain", where), DOMAINS, f"{where}, [domain]")
-    columns = _table(document, "columns", where) if "columns" in document else {}
+    domain = build_domain(table_of(document, "domain", where), f"{where}, [domain]")
+    columns = table_of(document, "columns", where) if "columns" in document else {}
     _columns(columns, domain, f"{where}, [columns]")
-    tables = _table(document, "mechanisms", where)
+    tables = table_of(document, "mechanisms", where)
     if not tables:
         raise StudyError(
             "the study names no mechanism",
@@ -207,11 +174,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
                 expected="a heading [mechanisms.NAME] for each mechanism",
                 remedy="choose a name, and write the mechanism's kind and epsilon under that heading",
             )
-        try:
-            entries = spelt_out(fields, place)
-        except ClientError as error:
-            raise restated(error, StudyError) from None
-        built[label] = _build(entries, MECHANISMS, place, domain)
+        built[label] = build_mechanism(fields, place, domain)
     return Study(domain, built, name, **limits, columns=columns)
 
 
@@ -241,7 +204,7 @@ def _columns(columns: object, domain: Domain, where: str) -> Mapping[str, str]:
             expected='names by what the columns hold, such as user = "device_id"',
             remedy="leave them out if the columns are called so themselves",
         )
-    _check_known(columns, set(STUDY_COLUMNS), where)
+    check_known(columns, {*STUDY_COLUMNS, *roles_of_domain(domain)}, where)
     holds: dict[str, str] = {}
     for role, name in columns.items():
         if not isinstance(name, str) or not name:
@@ -302,84 +265,3 @@ def check_study(study: object, where: str) -> Study:
         expected="a Study, or the path of a study file (.toml)",
         remedy="read it with hubbub.read_study('study.toml')",
     )
-
-
-def _build(fields: Mapping[str, Any], kinds: Mapping[str, Any], where: str, domain: Domain | None = None) -> Any:
-    """Return the domain that a table describes, or the mechanism over `domain`."""
-    kind = fields.get("kind")
-    if not isinstance(kind, str) or kind not in kinds:
-        raise StudyError(
-            "the kind is missing" if kind is None else "no such kind",
-            where=f"{where}, kind",
-            got="nothing" if kind is None else shorten(kind),
-            expected=", ".join(kinds),
-            remedy=nearest_name(kind, kinds if domain is None else {**kinds, **SHORT_NAMES}, "choose one of these"),
-        )
-    entries = {name: value for name, value in fields.items() if name != "kind"}
-    if domain is None:
-        if isinstance(entries.get("cell"), list):
-            entries["cell"] = tuple(entries["cell"])
-        builder, over = kinds[kind].constructor(entries), {}
-    else:
-        builder = kinds[kind]
-        over = {next(iter(inspect.signature(builder).parameters)): domain}  # whatever the domain is called there
-    accepted = {name: parameter for name, parameter in inspect.signature(builder).parameters.items() if name != "box"}
-    _check_known(entries, set(accepted) - set(over), where)
-    for name, parameter in accepted.items():
-        if parameter.default is inspect.Parameter.empty and name not in entries and name not in over:
-            raise StudyError(
-                f"{name} is missing",
-                where=where,
-                got=f"only {', '.join(entries) or 'the kind'}",
-                expected=f"{name} = ...",
-                remedy="add it; `hubbub new` writes a commented example",
-            )
-    try:
-        return builder(**over, **entries)
-    except StudyError:
-        raise
-    except HubbubError as error:
-        raise restated(error, StudyError, where=f"{where}: {error.where}") from None
-
-
-def _table(document: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
-    table = document.get(name)
-    if not isinstance(table, Mapping):
-        raise StudyError(
-            f"the study has no [{name}]" if table is None else f"[{name}] is not a table",
-            where=where,
-            got="nothing" if table is None else shorten(table),
-            expected=f"a table [{name}]",
-            remedy=f"add it under a heading [{name}]; `hubbub new` writes a commented example",
-        )
-    return table
-
-
-def _check_known(fields: Mapping[str, Any], known: set[str], where: str) -> None:
-    for name in fields:
-        if name not in known:
-            raise StudyError(
-                "unknown entry",
-                where=where,
-                got=shorten(name),
-                expected=", ".join(sorted(known)),
-                remedy="check its spelling; entries that would be ignored are refused",
-            )
-
-
-def _fields(described: Domain | Mechanism) -> dict[str, Any]:
-    """Return what defines a domain or mechanism, in plain JSON values."""
-    fields: dict[str, Any]
-    if isinstance(described, Domain):
-        fields = described.fields()
-    elif isinstance(described, mechanisms.Matrix):
-        fields = {"outputs": described.outputs.tolist(), "probabilities": described.probabilities.tolist()}
-    else:
-        names = list(inspect.signature(type(described)).parameters)[1:]
-        fields = {name: getattr(described, name) for name in names}
-        fields = {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
-        if isinstance(described, mechanisms.RandomizedResponse):  # given by one of them, and the other follows
-            del fields["p" if described.p is None else "epsilon"]
-        fields = {name: str(value) if isinstance(value, Fraction) else value for name, value in fields.items()}
-    assert all(not isinstance(value, float) or math.isfinite(value) for value in fields.values())  # noqa: S101
-    return {"kind": kebab(type(described).__name__), **fields}

@@ -9,7 +9,8 @@ from pathlib import Path
 from hubbub.client import ClientError, study_bytes, study_document, study_text
 from hubbub.core.errors import StudyError, restated, shorten, warn_caller
 from hubbub.core.files import NameTakenError, write_file
-from hubbub.intake.study import DOMAINS, Study, check_study, parse_study
+from hubbub.intake.study import Study, check_study, parse_study
+from hubbub.intake.study_entries import DOMAINS
 
 TABLE = re.compile(r"\[(?P<table>[^\[\]]+)\]")
 MAX_LINE_LETTERS = 200  # at the start of a line that are looked at: headings and names of entries are short

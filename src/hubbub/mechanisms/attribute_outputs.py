@@ -3,29 +3,48 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from numbers import Number
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.arrays import Array, Codes, Positions, as_array, plain
 from hubbub.core.errors import DomainError, OutputError, restated, shorten
+from hubbub.core.text import listed, nearest_name
 from hubbub.domains import Product
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.output_spaces import OutputSpace, encode_each, index_codes
 
 NOTHING = np.iinfo(np.int64).min  # the code of a missing entry, where codes may be any number
+Sent = Literal["some", "one", "all"]  # how many attributes a report is about
 
 
 class AttributeOutputs(OutputSpace):
-    """The outputs of one mechanism for each attribute, side by side; a code is a row of all their codes."""
+    """The outputs of one mechanism for each attribute, side by side; a code is a row of all their codes.
 
-    def __init__(self, domain: Product, parts: Sequence[tuple[str, Mechanism]], mechanism: str) -> None:
-        self._domain, self._parts, self._mechanism = domain, tuple(parts), mechanism
+    `sent` says which reports there are: about some attributes (at least one), exactly one, or all of them.
+    """
+
+    def __init__(
+        self, domain: Product, parts: Sequence[tuple[str, Mechanism]], mechanism: str, sent: Sent = "some"
+    ) -> None:
+        self._domain, self._parts, self._mechanism, self.sent = domain, tuple(parts), mechanism, sent
         self._spaces = [part.output_space for _, part in self._parts]
         self._widths = [space.code_width or 1 for space in self._spaces]
         self._ends = np.cumsum(self._widths)
+
+    @property
+    def parts(self) -> tuple[tuple[str, Mechanism], ...]:
+        """The attributes, and the mechanism of each."""
+        return self._parts
+
+    @property
+    def code_width(self) -> int:
+        """The sum over the attributes."""
+        return int(self._ends[-1])
 
     @property
     def nothing(self) -> list[int]:
@@ -57,40 +76,98 @@ class AttributeOutputs(OutputSpace):
         places[has] = back
         return distinct, places
 
+    def without(self, codes: Codes, places: Sequence[int]) -> Codes:
+        """Return codes in which some attributes are missing."""
+        left = codes.copy()
+        for place in places:
+            left[:, self._ends[place] - self._widths[place] : self._ends[place]] = self.nothing[place]
+        return left
+
     def encode(self, outputs: object) -> Codes:
-        """Encode each attribute by its own mechanism; None and NaN are missing entries."""
+        """Encode each attribute by its own mechanism; None, NaN and empty texts are missing entries."""
         try:
             columns = self._domain.columns(outputs, "outputs")
         except DomainError as error:
             raise restated(error, OutputError, where=f"{self._mechanism}, {error.where}") from None
         encoded, present = [], []
         for name, part in self._parts:
-            entries = columns[name]
-            listed = list(entries)  # type: ignore[call-overload]
-            has = np.array([not _is_missing(entry) for entry in listed], dtype=bool)
-            chosen = [entry for entry, kept in zip(listed, has, strict=True) if kept]
+            codes, has = self._encoded(name, part, columns[name])
+            encoded.append(codes)
             present.append(has)
-            encoded.append(self._encoded(name, part, chosen, np.flatnonzero(has)))
-        sent = np.stack(present, axis=1)
-        if not sent.any(axis=1).all():
-            place = int(np.argmin(sent.any(axis=1)))
+        if len({has.size for has in present}) > 1:
+            sizes = [f"{name} {has.size:,}" for (name, _), has in zip(self._parts, present, strict=True)]
             raise OutputError(
-                "a report says nothing about any attribute",
-                where=f"{self._mechanism}, outputs, position {place}",
-                got="no entry",
-                expected=f"an output for at least one of {', '.join(name for name, _ in self._parts)}",
-                remedy="leave out users who sent nothing",
+                "the columns of the attributes have different lengths",
+                where=f"{self._mechanism}, outputs",
+                got=listed(sizes),
+                expected="an entry for each user in every column, None where an attribute was not sent",
+                remedy="fill the columns up with None",
             )
+        sent = np.stack(present, axis=1)
+        wrong = self.unfit(sent)
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            raise self.unfit_error(sent[place], f"{self._mechanism}, outputs, position {place}")
         return self.joined(encoded, sent)
 
-    def _encoded(self, name: str, part: Mechanism, chosen: list[Any], places: Positions) -> Codes:
+    def unfit(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which reports are about too few or too many attributes, given which attributes each has."""
+        if self.sent == "all":
+            return np.asarray(~present.all(axis=1))
+        if self.sent == "one":
+            return np.asarray(present.sum(axis=1) != 1)
+        return np.asarray(~present.any(axis=1))
+
+    def unfit_error(self, present: NDArray[np.bool_], where: str) -> OutputError:
+        """Return the error for a report about too few or too many attributes."""
+        names = [name for name, _ in self._parts]
+        has = [name for name, own in zip(names, present.tolist(), strict=True) if own]
+        if not has:
+            return OutputError(
+                "a report says nothing about any attribute",
+                where=where,
+                got="no entry",
+                expected=f"an output for {'each' if self.sent == 'all' else 'at least one'} of {', '.join(names)}",
+                remedy="leave out users who sent nothing",
+                code="no-output",
+            )
+        if self.sent == "one":
+            return OutputError(
+                "a report is about several attributes",
+                where=where,
+                got=f"outputs for {listed(has)}",
+                expected=f"an output for one of {', '.join(names)}: {self._mechanism} sends one attribute",
+                remedy="use Split where every attribute is sent; check which mechanism this report names",
+                code="several-attributes",
+            )
+        return OutputError(
+            "a report lacks an attribute",
+            where=where,
+            got=f"outputs for {listed(has)}",
+            expected=f"an output for each of {', '.join(names)}, fake or not",
+            remedy="use SampleOne where the other attributes are not sent",
+            code="attribute-missing",
+        )
+
+    def _encoded(self, name: str, part: Mechanism, column: object) -> tuple[Codes, NDArray[np.bool_]]:
+        """Return the codes of an attribute for the users who sent it, and who did; each distinct entry is read once."""
+        space = part.output_space
+        entries = _distinct(column)
+
         def at_row(position: int, error: OutputError) -> OutputError:
-            where = f"{self._mechanism}, outputs, attribute {name}, position {places[position]}"
+            first = position if entries.places is None else int(np.argmax(entries.places == position))
+            where = f"{self._mechanism}, outputs, attribute {name}, position {np.flatnonzero(entries.present)[first]}"
             return restated(error, OutputError, where=where)
 
-        if not chosen:
-            return np.empty((0, part.output_space.code_width or 1), dtype=np.int64)
-        return encode_each(part.output_space, chosen, at_row, part.output_space.read)
+        if not len(entries.values):
+            return np.empty((0, space.code_width or 1), dtype=space.code_type), entries.present
+        codes: Codes | None = None
+        if isinstance(entries.values, np.ndarray):
+            with suppress(OutputError):  # they are then encoded one by one, to see which are at fault
+                codes = space.encode(entries.values)
+        if codes is None:
+            codes = encode_each(space, list(entries.values), at_row, space.read)
+        return codes if entries.places is None else codes[entries.places], entries.present
 
     def decode(self, codes: Codes) -> Array:
         """Return a structured array with a field for each attribute; missing entries are None."""
@@ -103,7 +180,11 @@ class AttributeOutputs(OutputSpace):
             else:
                 kinds.append((name, np.dtype(object), ()))
                 spread = np.full(len(codes), None, dtype=object)
-                spread[has] = [plain(entry) for entry in decoded] if decoded.ndim == 1 else list(decoded)
+                if decoded.ndim == 1 and decoded.dtype.kind != "V":
+                    spread[has] = decoded.astype(object)
+                else:  # rows of bits, pairs, seeds with buckets: an array or a tuple each
+                    for row, entry in zip(np.flatnonzero(has).tolist(), decoded, strict=True):
+                        spread[row] = plain(entry)
                 decoded = spread
             columns.append(decoded)
         outputs = np.empty(len(codes), dtype=kinds)
@@ -144,7 +225,7 @@ class AttributeOutputs(OutputSpace):
                 where=self._mechanism,
                 got=shorten(dict(entries)),
                 expected=", ".join(names),
-                remedy="name the attributes of the study",
+                remedy=nearest_name(str(spare[0]), names, "name the attributes of the study"),
                 code="not-attributes",
             )
         return tuple(
@@ -160,7 +241,60 @@ class AttributeOutputs(OutputSpace):
         )
 
 
+class _Entries(NamedTuple):
+    """The entries of a column: those that are not missing, and the place of each present row's among them."""
+
+    values: Sequence[Any] | Array
+    places: Positions | None  # None: one value for each present row
+    present: NDArray[np.bool_]
+
+
+def _distinct(column: object) -> _Entries:
+    """Return the distinct entries of a column, in the order in which they first occur; rows of arrays one by one."""
+    if not isinstance(column, np.ndarray) and not hasattr(column, "__array__") and isinstance(column, Iterable):
+        return _distinct_objects(list(column))
+    array = np.asarray(column)
+    if array.ndim > 1 or array.dtype.kind == "V":  # rows of bits, pairs, seeds with buckets: none is missing
+        return _Entries(array, None, np.ones(len(array), dtype=bool))
+    array = np.atleast_1d(array)
+    if array.dtype.kind == "O":
+        return _distinct_objects(array.tolist())
+    present = ~np.isnan(array) if array.dtype.kind == "f" else np.ones(array.size, dtype=bool)
+    if array.dtype.kind in "US":
+        present = array != array.dtype.type()
+    values, first, places = np.unique(array[present], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(order.size, dtype=np.int64)
+    rank[order] = np.arange(order.size)
+    values = values[order]
+    # Short floats stay NumPy scalars: their type says which may have been rounded.
+    return _Entries(
+        list(values) if values.dtype in (np.float16, np.float32) else values.tolist(), rank[places], present
+    )
+
+
+def _distinct_objects(entries: list[Any]) -> _Entries:
+    numeric = [kind for kind in set(map(type, entries)) if issubclass(kind, Number | np.generic)]
+    numbers: dict[Any, int] = {}
+    try:  # 1, 1.0 and True are equal, but not the same entry
+        keys = entries if len(numeric) < 2 else [(type(entry), entry) for entry in entries]
+        places = np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64, len(entries))
+    except TypeError:  # arrays and other entries that cannot be hashed
+        present = np.array([not _is_missing(entry) for entry in entries], dtype=bool)
+        return _Entries([entry for entry, has in zip(entries, present.tolist(), strict=True) if has], None, present)
+    values = list(numbers) if len(numeric) < 2 else [entry for _, entry in numbers]
+    kept = np.array([not _is_missing(value) for value in values], dtype=bool)
+    present = kept[places]
+    return _Entries(
+        [value for value, has in zip(values, kept.tolist(), strict=True) if has],
+        (np.cumsum(kept) - 1)[places[present]],
+        present,
+    )
+
+
 def _is_missing(entry: object) -> bool:
-    if isinstance(entry, str):
+    if isinstance(entry, str | bytes):
         return not entry
-    return entry is None or (isinstance(entry, float | np.floating) and bool(np.isnan(entry)))
+    if entry is None or type(entry).__name__ in ("NAType", "NaTType"):  # of pandas
+        return True
+    return isinstance(entry, float | np.floating) and bool(np.isnan(entry))

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from hubbub.channels import Channel, DenseChannel, prefers_matrix
 from hubbub.channels.kronecker import MISSING, KroneckerChannel
 from hubbub.channels.mixture import MixtureChannel
-from hubbub.core.arrays import Array, Codes, Floats, Positions, as_real
+from hubbub.client import as_probability, fractions_of_one, metric_epsilon
+from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.core.serialization import ReadOnly
 from hubbub.core.text import listed
 from hubbub.domains import Product
-from hubbub.mechanisms.attribute_outputs import AttributeOutputs
+from hubbub.mechanisms.attribute_outputs import AttributeOutputs, Sent
 from hubbub.mechanisms.base import Mechanism, matrix_too_wide
+from hubbub.mechanisms.fake_value_odds import FakeValueOdds, fake_value_odds
+from hubbub.mechanisms.parameters import Probability, check_epsilon
 from hubbub.sampling import Law, RandomSource
+from hubbub.sampling.fraction_table import FractionTable
 from hubbub.sampling.weight_tables import table_of_floats
+
+Builder = Callable[..., Mechanism]  # a class of mechanisms, or a function of a domain and an epsilon
 
 MAX_LISTED_OUTPUTS = 1_000_000  # combinations of outputs that are written down
 
@@ -33,6 +39,7 @@ class SeveralAttributes(Mechanism):
 
     domain: Product
     parts_: tuple[tuple[str, Mechanism], ...]
+    sent: ClassVar[Sent] = "some"  # how many attributes a report is about
 
     def _set(self, domain: object, named: Mapping[str, Any]) -> None:
         """Check the attributes' mechanisms, and build the product of their domains unless there is one."""
@@ -83,6 +90,69 @@ class SeveralAttributes(Mechanism):
                     remedy="build it over the attribute's own domain",
                 )
 
+    @classmethod
+    def _built(cls, domain: object, budgets: Mapping[str, float], mechanisms: object) -> dict[str, Mechanism]:
+        """Return a mechanism for each attribute, of its plain epsilon."""
+        where = f"{cls.__name__}.with_budget(mechanisms)"
+        assert isinstance(domain, Product)  # noqa: S101  # whose attributes have budgets
+        builders: Mapping[str, Any] = (
+            mechanisms if isinstance(mechanisms, Mapping) else dict.fromkeys(domain.attributes, mechanisms)
+        )
+        cls._check_names(domain, builders, where, "a mechanism")
+        parts = {}
+        for name, own in domain.attributes.items():
+            build, plain = builders[name], budgets[name]
+            part = build(own, epsilon=plain) if callable(build) else build
+            if isinstance(part, Mechanism) and part.metric:
+                part = build(own, epsilon=metric_epsilon(plain, own.diameter))
+            if not callable(build) or not isinstance(part, Mechanism):
+                raise MechanismError(
+                    f"{name} has no class of mechanisms",
+                    where=where,
+                    got=shorten(build),
+                    expected="a class such as hubbub.RandomizedResponse, or a function of a domain and an epsilon",
+                    remedy="pass the class itself: its epsilon follows from the budget",
+                )
+            if plain_epsilon(part) > plain * (1.0 + 1e-9):
+                raise MechanismError(
+                    f"the mechanism of {name} spends more than its budget",
+                    where=where,
+                    got=f"epsilon {plain_epsilon(part):.6g}",
+                    expected=f"at most {plain:.6g}",
+                    remedy="build it from the epsilon that is passed",
+                )
+            parts[name] = part
+        return parts
+
+    @classmethod
+    def _check_budget(cls, domain: object, epsilon: object) -> tuple[Product, float]:
+        if not isinstance(domain, Product):
+            raise MechanismError(
+                "the domain is not a product",
+                where=f"{cls.__name__}.with_budget(domain)",
+                got=shorten(domain),
+                expected="a Product: the attributes and their domains",
+                remedy="build it first, for example hubbub.Product(age=hubbub.Integers(18, 99), sex=...)",
+            )
+        return domain, check_epsilon(epsilon, f"{cls.__name__}.with_budget")
+
+    @staticmethod
+    def _check_names(domain: Product, given: object, where: str, what: str) -> None:
+        """Refuse what does not name each attribute once."""
+        names = listed(list(domain.attributes))
+        if not isinstance(given, Mapping) or set(given) != set(domain.attributes):
+            raise MechanismError(
+                "the names are not those of the attributes",
+                where=where,
+                got=shorten(list(given) if isinstance(given, Mapping) else given),
+                expected=f"{what} for each of {names}",
+                remedy="name each attribute once",
+            )
+
+    def fields(self) -> dict[str, Any]:
+        """Return what a study file says of the mechanism besides its kind and its parts, as plain JSON values."""
+        return {}
+
     @property
     def parts(self) -> Mapping[str, Mechanism]:
         """The mechanism of each attribute."""
@@ -104,7 +174,7 @@ class SeveralAttributes(Mechanism):
     @cached_property
     def output_space(self) -> AttributeOutputs:
         """One entry for each attribute, or for some of them."""
-        return AttributeOutputs(self.domain, self.parts_, type(self).__name__)
+        return AttributeOutputs(self.domain, self.parts_, type(self).__name__, self.sent)
 
     @cached_property
     def _all_codes(self) -> Codes | None:
@@ -279,6 +349,65 @@ class Split(SeveralAttributes):
     def __init__(self, domain: Product | Mapping[str, Mechanism] | None = None, /, **named: Mechanism) -> None:
         self._set(domain, named)
 
+    @classmethod
+    def with_budget(
+        cls,
+        domain: Product,
+        epsilon: float,
+        mechanisms: Builder | Mapping[str, Builder],
+        *,
+        shares: Mapping[str, Probability] | None = None,
+    ) -> Self:
+        """Divide a budget among the attributes.
+
+        Parameters
+        ----------
+        domain
+            The attributes.
+        epsilon
+            The plain epsilon of all attributes together.
+        mechanisms
+            A class of mechanisms, or one for each attribute; also a function of a domain and an epsilon. Where epsilon
+            is per unit of distance, the attribute's part is divided by the diameter of its domain.
+        shares
+            The part of the budget that each attribute gets; equal by default.
+
+        Returns
+        -------
+        Split
+            Whose epsilon is the budget.
+
+        Raises
+        ------
+        MechanismError
+            If the budget is no epsilon, names are not those of the attributes, or shares do not add up to 1.
+
+        Examples
+        --------
+        >>> import hubbub as hb
+        >>> people = hb.Product(age=hb.Integers(18, 99), sex=hb.Categories(["f", "m"]))
+        >>> kinds = {"age": hb.TruncatedGeometric, "sex": hb.RandomizedResponse}
+        >>> both = hb.Split.with_budget(people, 2.0, kinds, shares={"age": 0.75, "sex": 0.25})
+        >>> both.epsilon, both.parts["sex"].epsilon, round(both.parts["age"].epsilon, 5)
+        (2.0, 0.5, 0.01852)
+        """
+        product, total = cls._check_budget(domain, epsilon)
+        where, names = f"{cls.__name__}.with_budget(shares=)", list(product.attributes)
+        parts: list[Fraction] | None = [Fraction(1, len(names))] * len(names)
+        if shares is not None:
+            cls._check_names(product, shares, where, "a share")
+            parts = fractions_of_one([shares[name] for name in names])
+        if parts is None:
+            raise MechanismError(
+                "the shares do not add up to 1",
+                where=where,
+                got=shorten(dict(shares or {})),
+                expected="numbers above 0 that add up to 1",
+                remedy="divide each by their sum; fractions such as Fraction(1, 3) are exact",
+            )
+        budgets = {name: float(Fraction(total) * share) for name, share in zip(names, parts, strict=True)}
+        return cls(product, **cls._built(product, budgets, mechanisms))
+
     @property
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the parts
         """The sum over the attributes."""
@@ -318,25 +447,17 @@ class OneAtRandom(SeveralAttributes):
                     expected=f"a probability for each of {listed(names)}",
                     remedy="leave it out to choose every attribute equally often",
                 )
-            given = [probabilities[name] for name in names]
-            if not all(0.0 < float(as_real(each)) < 1.0 for each in given):
-                raise MechanismError(
-                    "a probability is not between 0 and 1",
-                    where=where,
-                    got=shorten(dict(probabilities)),
-                    expected="numbers between 0 and 1 that add up to 1",
-                    remedy="leave an attribute that is never reported out of the product",
-                )
-            chosen = [Fraction(each) if not isinstance(each, float) else Fraction(str(each)) for each in given]
-            if abs(sum(chosen, Fraction(0)) - 1) > Fraction(1, 10**9):
+            exact = fractions_of_one([probabilities[name] for name in names])
+            if exact is None:
+                total = math.fsum(float(own) for name in names if (own := as_probability(probabilities[name])))
                 raise MechanismError(
                     "the probabilities do not add up to 1",
                     where=where,
-                    got=f"a sum of {float(sum(chosen)):.12g}",
-                    expected="1",
-                    remedy="divide each by their sum; fractions such as Fraction(1, 3) are exact",
+                    got=f"{shorten(dict(probabilities))}, a sum of {total:.12g}",
+                    expected="numbers above 0 that add up to 1, or texts such as '1/3'",
+                    remedy="divide each by their sum; leave an attribute that is never reported out of the product",
                 )
-            chosen = [each / sum(chosen) for each in chosen]
+            chosen = exact
         object.__setattr__(self, "probabilities_", tuple(chosen))
 
     @property
@@ -344,11 +465,15 @@ class OneAtRandom(SeveralAttributes):
         """How likely each attribute is to be reported."""
         return ReadOnly({name: float(own) for (name, _), own in zip(self.parts_, self.probabilities_, strict=True)})
 
-    def _choose(self, count: int, source: RandomSource) -> Positions:
-        """Return the attribute of each user, with exactly the stated probabilities."""
-        whole = math.lcm(*(own.denominator for own in self.probabilities_))
-        ends = np.cumsum([int(own * whole) for own in self.probabilities_])
-        return np.searchsorted(ends, source.integers(whole, count), side="right")
+    @cached_property
+    def _choice(self) -> FractionTable:
+        """The attribute of a user, with exactly the stated probabilities."""
+        return FractionTable(self.probabilities_)
+
+    def fields(self) -> dict[str, Any]:
+        """Return the probabilities, where they are not equal."""
+        named = {name: str(own) for (name, _), own in zip(self.parts_, self.probabilities_, strict=True)}
+        return {"probabilities": named if len(set(self.probabilities_)) > 1 else None}
 
 
 @dataclass(frozen=True, repr=False)
@@ -384,17 +509,62 @@ class SampleOne(OneAtRandom):
     domain: Product
     parts_: tuple[tuple[str, Mechanism], ...]
     probabilities_: tuple[Fraction, ...]
+    sent = "one"
 
     def __init__(
         self,
         domain: Product | Mapping[str, Mechanism] | None = None,
         /,
         *,
-        probabilities: Mapping[str, float] | None = None,
+        probabilities: Mapping[str, Probability] | None = None,
         **named: Mechanism,
     ) -> None:
         self._set(domain, named)
         self._set_probabilities(probabilities)
+
+    @classmethod
+    def with_budget(
+        cls,
+        domain: Product,
+        epsilon: float,
+        mechanisms: Builder | Mapping[str, Builder],
+        *,
+        probabilities: Mapping[str, Probability] | None = None,
+    ) -> Self:
+        """Give every attribute the whole budget: only one of them is reported.
+
+        Parameters
+        ----------
+        domain
+            The attributes.
+        epsilon
+            The plain epsilon of a report, whichever attribute it is about.
+        mechanisms
+            As in `Split.with_budget`.
+        probabilities
+            How likely each attribute is to be reported; equally by default.
+
+        Returns
+        -------
+        SampleOne
+            Whose epsilon is the budget.
+
+        Raises
+        ------
+        MechanismError
+            If the budget is no epsilon, names are not those of the attributes, or probabilities do not add up to 1.
+
+        Examples
+        --------
+        >>> import hubbub as hb
+        >>> people = hb.Product(age=hb.Integers(18, 99), sex=hb.Categories(["f", "m"]))
+        >>> one = hb.SampleOne.with_budget(people, 2.0, hb.RandomizedResponse)
+        >>> one.epsilon, one.parts["age"].epsilon, one.parts["sex"].epsilon
+        (2.0, 2.0, 2.0)
+        """
+        product, total = cls._check_budget(domain, epsilon)
+        parts = cls._built(product, dict.fromkeys(product.attributes, total), mechanisms)
+        return cls(product, probabilities=probabilities, **parts)
 
     @property
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the parts
@@ -418,7 +588,7 @@ class SampleOne(OneAtRandom):
 
     def draw_rows(self, places: Sequence[Positions], source: RandomSource) -> Codes:
         """Draw the attribute that is chosen."""
-        which = self._choose(places[0].size, source)
+        which = self._choice.draw(places[0].size, source)
         present = which[:, None] == np.arange(len(places))
         drawn = [
             part.report(own[has], source) for (_, part), own, has in zip(self.parts_, places, present.T, strict=True)
@@ -470,14 +640,15 @@ class SampleOneWithFakes(OneAtRandom):
     domain: Product
     parts_: tuple[tuple[str, Mechanism], ...]
     probabilities_: tuple[Fraction, ...]
-    fakes_: tuple[tuple[float, ...], ...]
+    fakes_: tuple[tuple[float, ...] | None, ...]  # None stands for equally many of each value
+    sent = "all"
 
     def __init__(
         self,
         domain: Product | Mapping[str, Mechanism] | None = None,
         /,
         *,
-        probabilities: Mapping[str, float] | None = None,
+        probabilities: Mapping[str, Probability] | None = None,
         fakes: Mapping[str, Sequence[float]] | None = None,
         **named: Mechanism,
     ) -> None:
@@ -496,24 +667,88 @@ class SampleOneWithFakes(OneAtRandom):
                 expected=f"distributions for some of {listed(list(self.domain.attributes))}",
                 remedy="leave it out for uniform fakes",
             )
-        kept = []
+        kept: list[tuple[float, ...] | None] = []
         for name, domain in self.domain.attributes.items():
-            prior = np.asarray(given.get(name, np.full(len(domain), 1.0 / len(domain))), dtype=np.float64)
-            if prior.shape != (len(domain),) or not (prior >= 0).all() or abs(prior.sum() - 1.0) > 1e-9:
+            if name not in given:
+                kept.append(None)
+                continue
+            try:
+                prior = np.asarray(given[name], dtype=np.float64)
+            except (TypeError, ValueError):
+                prior = np.zeros(0)
+            if prior.shape != (len(domain),) or not (prior >= 0).all() or not abs(prior.sum() - 1.0) <= 1e-9:
+                counted = f"{prior.size} numbers with a sum of {prior.sum():.6g}"
                 raise MechanismError(
                     "the distribution of fake values does not fit",
                     where=f"{where}, {name}",
-                    got=f"{prior.size} numbers with a sum of {prior.sum():.6g}",
+                    got=counted if prior.ndim == 1 and prior.size else shorten(given[name]),
                     expected=f"{len(domain)} probabilities that add up to 1",
                     remedy="give one probability for each value, in the domain's order",
                 )
-            kept.append(tuple((prior / prior.sum()).tolist()))
+            kept.append(tuple(prior.tolist()) if np.ptp(prior) > 0.0 else None)
         object.__setattr__(self, "fakes_", tuple(kept))
 
-    @property
+    @cached_property
     def fakes(self) -> Mapping[str, Floats]:
         """The distribution of fake values of each attribute."""
-        return ReadOnly({name: np.array(own) for (name, _), own in zip(self.parts_, self.fakes_, strict=True)})
+        priors = {}
+        for (name, part), own in zip(self.parts_, self.fakes_, strict=True):
+            count = len(part.domain)
+            priors[name] = np.full(count, 1.0 / count) if own is None else np.array(own)
+        return ReadOnly(priors)
+
+    def fields(self) -> dict[str, Any]:
+        """Return the probabilities, and the distributions of fake values that are not uniform."""
+        named = {name: list(own) for (name, _), own in zip(self.parts_, self.fakes_, strict=True) if own is not None}
+        return super().fields() | {"fakes": named or None}
+
+    @classmethod
+    def with_budget(
+        cls,
+        domain: Product,
+        epsilon: float,
+        mechanisms: Builder | Mapping[str, Builder],
+        *,
+        probabilities: Mapping[str, Probability] | None = None,
+        fakes: Mapping[str, Sequence[float]] | None = None,
+    ) -> Self:
+        """Give every attribute the whole budget: only one of them is reported truthfully.
+
+        Parameters
+        ----------
+        domain
+            The attributes.
+        epsilon
+            The plain epsilon for any two combinations. It is not the smaller one of the literature, which holds where
+            combinations differ in one attribute: `epsilon_of_one`.
+        mechanisms
+            As in `Split.with_budget`.
+        probabilities
+            How likely each attribute is to be the true one; equally by default.
+        fakes
+            The distribution of fake values of some attributes; uniform by default.
+
+        Returns
+        -------
+        SampleOneWithFakes
+            Whose epsilon is at most the budget.
+
+        Raises
+        ------
+        MechanismError
+            If the budget is no epsilon, names are not those of the attributes, or probabilities do not add up to 1.
+
+        Examples
+        --------
+        >>> import hubbub as hb
+        >>> people = hb.Product(age=hb.Integers(18, 99), sex=hb.Categories(["f", "m"]))
+        >>> one = hb.SampleOneWithFakes.with_budget(people, 2.0, hb.RandomizedResponse)
+        >>> round(one.epsilon, 3), round(one.epsilon_of_one, 3)
+        (0, 0)
+        """
+        product, total = cls._check_budget(domain, epsilon)
+        parts = cls._built(product, dict.fromkeys(product.attributes, total), mechanisms)
+        return cls(product, probabilities=probabilities, fakes=fakes, **parts)
 
     @cached_property
     def _all_codes(self) -> Codes | None:
@@ -524,80 +759,82 @@ class SampleOneWithFakes(OneAtRandom):
 
     def _box_channel(self, codes: Codes) -> Channel:
         factors, picks = self._factors(codes)
-        if (picks == MISSING).any():
-            place = int(np.argmax((picks == MISSING).any(axis=1)))
-            raise MechanismError(
-                "a report lacks an attribute",
-                where=type(self).__name__,
-                got=self.output_space.write(self.output_space.decode(codes[[place]])[0]),
-                expected="an output for every attribute, fake or not",
-                remedy="use SampleOne where the other attributes are not sent",
-            )
-        faked = []  # log Q_b of each row
-        for factor, own, prior in zip(factors, picks.T, self.fakes_, strict=True):
-            faked.append((np.log(factor.forward(np.array(prior))) + factor.log_scale)[own])
-        total = np.sum(faked, axis=0)
+        faked = []  # log Q_b of each row, -inf for outputs that no fake value gives
+        for factor, own, prior in zip(factors, picks.T, self.fakes.values(), strict=True):
+            with np.errstate(divide="ignore"):
+                faked.append((np.log(factor.forward(prior)) + factor.log_scale)[own])
         terms = []
         for place, (own, chance) in enumerate(zip(picks.T, self.probabilities_, strict=True)):
             alone = np.full_like(picks, MISSING)
             alone[:, place] = own
-            terms.append(KroneckerChannel(factors, alone, total - faked[place] + math.log(chance)))
+            others = np.sum([each for other, each in enumerate(faked) if other != place], axis=0)
+            terms.append(KroneckerChannel(factors, alone, others + math.log(chance)))
         return MixtureChannel(terms)
 
     @cached_property
-    def _ratios(self) -> list[tuple[Floats, Floats]]:
-        """For each attribute and each of its outputs, the largest and the least P(z | x) / Q(z) over the values."""
-        bounds = []
-        for (_, part), prior in zip(self.parts_, self.fakes_, strict=True):
-            matrix = part.checked_matrix()
-            odds = matrix / (np.array(prior) @ matrix)
-            bounds.append((odds.max(axis=0), odds.min(axis=0)))
-        return bounds
+    def _odds(self) -> list[FakeValueOdds] | None:
+        """For each attribute, how much more likely outputs are for true values; None where one has too many outputs."""
+        odds = [fake_value_odds(part, self.fakes[name]) for name, part in self.parts_]
+        known = [own for own in odds if own is not None]
+        return known if len(known) == len(odds) else None
 
     @cached_property
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the parts
-        """The largest log-ratio over all pairs of combinations."""
+        """The largest log-ratio over all pairs of combinations; where outputs cannot be listed, a bound of it.
+
+        That bound is the largest epsilon of the attributes' mechanisms.
+        """
+        if self._odds is None:
+            return max(plain_epsilon(part) for _, part in self.parts_)
         chances = [float(own) for own in self.probabilities_]
         ratio = 1.0
         for _ in range(200):  # Dinkelbach: the best outputs for a ratio give a larger one, until they do not
-            best = [int(np.argmax(high - ratio * low)) for high, low in self._ratios]
-            pairs = list(zip(chances, self._ratios, best, strict=True))
-            above = math.fsum(chance * high[at] for chance, (high, _), at in pairs)
-            below = math.fsum(chance * low[at] for chance, (_, low), at in pairs)
+            best = [int(np.argmax(own.largest - ratio * own.least)) for own in self._odds]
+            pairs = list(zip(chances, self._odds, best, strict=True))
+            above = math.fsum(chance * own.largest[at] for chance, own, at in pairs)
+            below = math.fsum(chance * own.least[at] for chance, own, at in pairs)
             if below == 0.0:
                 return math.inf
             if above / below <= ratio * (1.0 + 1e-15):
                 break
             ratio = above / below
-        return math.log(ratio)
+        return math.log(max(ratio, *(own.unfaked for own in self._odds)))
 
     @cached_property
     def epsilon_of_one(self) -> float:
-        """The largest log-ratio over pairs of combinations that differ in one attribute."""
+        """The largest log-ratio over pairs that differ in one attribute; or a bound, as in `epsilon`."""
+        if self._odds is None:
+            return max(plain_epsilon(part) for _, part in self.parts_)
         chances = [float(own) for own in self.probabilities_]
-        least = [chance * float(low.min()) for chance, (_, low) in zip(chances, self._ratios, strict=True)]
-        largest = 1.0
-        for place, (chance, (high, low)) in enumerate(zip(chances, self._ratios, strict=True)):
-            others = math.fsum(least) - least[place]
+        least = [chance * float(own.least.min()) for chance, own in zip(chances, self._odds, strict=True)]
+        ratio = 1.0
+        for place, (chance, own) in enumerate(zip(chances, self._odds, strict=True)):
+            others = math.fsum(each for other, each in enumerate(least) if other != place)
             with np.errstate(divide="ignore"):
-                largest = max(largest, float(((chance * high + others) / (chance * low + others)).max()))
-        return math.log(largest)
+                ratios = (chance * own.largest + others) / (chance * own.least + others)
+            ratio = max(ratio, own.unfaked, float(ratios.max()))
+        return math.log(ratio)
 
     def draw_rows(self, places: Sequence[Positions], source: RandomSource) -> Codes:
         """Draw fake values for all attributes but the one that is chosen, then the output of each."""
-        which = self._choose(places[0].size, source)
+        which = self._choice.draw(places[0].size, source)
         drawn = []
         for place, ((_, part), own, law) in enumerate(zip(self.parts_, places, self._fake_laws, strict=True)):
             values = own.copy()
             fake = which != place
-            values[fake] = law.draw(np.zeros(int(fake.sum()), dtype=np.int64), source)
+            count = int(fake.sum())
+            values[fake] = (
+                source.integers(len(part.domain), count)
+                if law is None
+                else law.draw(np.zeros(count, dtype=np.int64), source)
+            )
             drawn.append(part.report(values, source))
         return self.output_space.joined(drawn, np.ones((places[0].size, len(places)), dtype=bool))
 
     @cached_property
-    def _fake_laws(self) -> list[Law]:
-        """The exact law of the fake values of each attribute: that of the floats."""
-        return [table_of_floats(np.array([prior])) for prior in self.fakes_]
+    def _fake_laws(self) -> list[Law | None]:
+        """The exact law of the fake values of each attribute: that of the floats, None where it is uniform."""
+        return [None if prior is None else table_of_floats(np.array([prior])) for prior in self.fakes_]
 
 
 def plain_epsilon(part: Mechanism) -> float:

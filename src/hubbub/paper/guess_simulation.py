@@ -10,7 +10,7 @@ import numpy as np
 from hubbub.auditing import error_probability
 from hubbub.core.arrays import Floats
 from hubbub.domains import Integers
-from hubbub.intake.study import MECHANISMS
+from hubbub.intake.study_entries import MECHANISMS
 from hubbub.mechanisms import Matrix, Mechanism, RandomizedResponse
 from hubbub.paper.settings import generator
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.core.arrays import Positions
 from hubbub.domains import Domain, Integers
-from hubbub.intake.study import MECHANISMS
+from hubbub.intake.study_entries import MECHANISMS
 from hubbub.mechanisms import Mechanism
 from hubbub.paper.places import Place
 

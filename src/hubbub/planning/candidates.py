@@ -14,9 +14,9 @@ from hubbub.client import SHORT_NAMES, short_name
 from hubbub.core.arrays import as_real
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.serialization import Portable
-from hubbub.core.text import nearest_name
+from hubbub.core.text import kebab, nearest_name
 from hubbub.domains import Domain
-from hubbub.intake.study import MECHANISMS, full_kind, kebab
+from hubbub.intake.study_entries import MECHANISMS, full_kind
 from hubbub.mechanisms import Mechanism
 from hubbub.planning.answers import Privacy
 from hubbub.planning.validation import ROUNDING, check_budgets, check_radius, check_reports_per_user

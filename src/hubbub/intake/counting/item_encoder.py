@@ -17,7 +17,8 @@ from hubbub.core.arrays import Array, Codes, Positions
 from hubbub.core.errors import HubbubError, IntakeError, OutputError, restated, shorten
 from hubbub.intake.reject_causes import Fault, missing_entry, refusal, unknown_mechanism
 from hubbub.intake.sources.distinct_entries import Entries, check_column, entries_of
-from hubbub.intake.sources.packed_columns import is_packed, pack
+from hubbub.intake.sources.packed_bytes import is_packed
+from hubbub.intake.sources.packed_columns import pack
 from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
 
@@ -78,7 +79,12 @@ class Encoder:
 
     def encode(self, outputs: pa.ChunkedArray, mechanisms: pa.ChunkedArray | None) -> EncodedRows:
         """Return what the rows of two columns say (no column of mechanisms: all are the study's only one)."""
-        which, names, numbers = self.begin(mechanisms, len(outputs))
+        return self.encode_named(outputs, *self.begin(mechanisms, len(outputs)))
+
+    def encode_named(
+        self, outputs: pa.ChunkedArray, which: Positions, names: Sequence[Any], numbers: Positions
+    ) -> EncodedRows:
+        """Return what rows of a batch that was begun say, given their mechanisms as `begin` returns them."""
         rare = self.packed[numbers] & (numbers >= 0)
         if not rare.any():
             return self._common(outputs, which, names, numbers)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hubbub.core.arrays import Codes, Positions
 from hubbub.intake.counting.external_sort import Scratch
 from hubbub.intake.sources.distinct_entries import one_array
-from hubbub.intake.sources.packed_columns import from_bytes
+from hubbub.intake.sources.packed_bytes import from_bytes
 from hubbub.mechanisms import Mechanism
 
 if TYPE_CHECKING:

@@ -120,7 +120,7 @@ class PlaceEncoder:
         codes = mechanism.codes_at(columns, rows)
         sent = codes >= 0 if codes.ndim == 1 else np.ones(len(codes), dtype=bool)
         for place in np.flatnonzero(~sent).tolist():
-            error = _outside(int(columns[place]), int(rows[place]), self._grid)
+            error = outside_grid(int(columns[place]), int(rows[place]), self._grid)
             items[place] = self._encoder.refuse(number, error, roles[0])
         if sent.any() and not mechanism.full_support:
             where = np.flatnonzero(sent)
@@ -145,7 +145,7 @@ class PlaceEncoder:
             items[which == place] = self._encoder.unknown(names[place])
         roles = tuple(columns)
         for role, (values, wrong) in zip(roles, read, strict=True):
-            bad = ~_is_coordinate(role, values[rows])
+            bad = ~is_coordinate(role, values[rows])
             if wrong is not None:
                 bad |= wrong[rows]
             left = np.flatnonzero(bad & (items == UNKNOWN))
@@ -180,7 +180,7 @@ def _margin(grid: Grid) -> int:
     return int((root - half) / 2)
 
 
-def _is_coordinate(role: str, values: Floats) -> NDArray[np.bool_]:
+def is_coordinate(role: str, values: Floats) -> NDArray[np.bool_]:
     """Return which numbers can be a coordinate."""
     most = {"lat": MAX_LATITUDE, "lon": MAX_LONGITUDE}.get(role, np.finfo(np.float64).max)
     return np.abs(values) <= most
@@ -229,7 +229,8 @@ def _no_places() -> HubbubError:
     )
 
 
-def _outside(column: int, row: int, grid: Grid) -> HubbubError:
+def outside_grid(column: int, row: int, grid: Grid) -> HubbubError:
+    """Return the error for a place beyond the grid, of a mechanism that sends none."""
     return refusal(
         "out-of-domain",
         "a place is in no cell of the grid",

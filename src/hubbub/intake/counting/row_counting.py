@@ -14,6 +14,7 @@ from operator import itemgetter
 import numpy as np
 
 from hubbub.core.arrays import Codes, Positions
+from hubbub.intake.counting.attribute_encoder import AttributeEncoder
 from hubbub.intake.counting.external_sort import Scratch
 from hubbub.intake.counting.item_encoder import Coded, EncodedRows, Encoder
 from hubbub.intake.counting.packed_singles import PackedSingles
@@ -26,7 +27,7 @@ from hubbub.intake.counting.user_ids import numbered_users, rounded_user, user_i
 from hubbub.intake.counting.user_rows import PLACE_BITS, UserRows
 from hubbub.intake.reject_causes import Fault, missing_entry
 from hubbub.intake.sources.base import Rows, Source, check_counted
-from hubbub.intake.sources.packed_columns import to_bytes
+from hubbub.intake.sources.packed_bytes import to_bytes
 from hubbub.intake.study import Study
 from hubbub.reports.pattern_rows import rows_by_length
 
@@ -79,6 +80,10 @@ class RowCounter:
     def _places(self) -> PlaceEncoder:
         return PlaceEncoder(self.study, self.encoder)
 
+    @cached_property
+    def _attributes(self) -> AttributeEncoder:
+        return AttributeEncoder(self.encoder)
+
     # -- counting ------------------------------------------------------------------------------------
 
     def take(self, source: Source, rows: Rows) -> None:
@@ -92,7 +97,10 @@ class RowCounter:
         if rows.parsed == 0:
             return
         place, mechanisms = source.columns.place, rows.columns.get("mechanism")
-        if place is None:
+        if place is None and source.columns.attribute_roles:
+            outputs = {role: column for role, column in rows.columns.items() if role.partition(".")[0] == "output"}
+            encoded = self._attributes.encode(outputs, mechanisms)
+        elif place is None:
             encoded = self.encoder.encode(rows.columns["output"], mechanisms)
         else:
             encoded = self._places.encode({role: rows.columns[role] for role in place}, mechanisms)

@@ -26,7 +26,7 @@ from hubbub.intake.counting.user_ids import UserIds, counted_before, impossible,
 from hubbub.intake.reject_causes import Fault
 from hubbub.intake.sources.base import Source
 from hubbub.intake.sources.distinct_entries import one_array
-from hubbub.intake.sources.packed_columns import from_bytes
+from hubbub.intake.sources.packed_bytes import from_bytes
 from hubbub.intake.study import Study
 
 if TYPE_CHECKING:

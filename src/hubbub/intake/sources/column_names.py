@@ -2,7 +2,8 @@
 
 A column goes by its role (`output`, `user`, ...) unless an option or the study's table [columns] names it. Names are
 exact; a name that is nearly one of ours is refused, because a column read as something else would change what its rows
-mean. Where there are no outputs, a pair of columns may hold places instead (`with_places`).
+mean. Where there are no outputs, a pair of columns may hold places instead (`with_places`), or a column for each
+attribute its outputs (attribute_columns.py).
 """
 
 from __future__ import annotations
@@ -11,11 +12,20 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hubbub.core.errors import SettingError, shorten
+from hubbub.core.text import nearest_name
+from hubbub.intake.attribute_roles import (
+    PLACE_ROLES,
+    PREFIX,
+    attribute_spaces,
+    is_attribute_role,
+    roles_of_domain,
+)
 from hubbub.intake.reject_causes import refusal
-from hubbub.intake.study import PLACE_ROLES, Study
+from hubbub.intake.sources.attribute_columns import output_roles
+from hubbub.intake.study import Study
 from hubbub.reports.validation import no_reports
 
 if TYPE_CHECKING:
@@ -54,7 +64,7 @@ WEIGHTS = (
 class ColumnNames:
     """The name of the column for each role; None where none was chosen, and the role's own name is used."""
 
-    output: str | None = None
+    output: str | Mapping[str, str] | None = None  # of several attributes: the column of each
     user: str | None = None
     mechanism: str | None = None
     time: str | None = None  # of which the day, week or month may be a group
@@ -67,11 +77,17 @@ class ColumnNames:
     x: str | None = None  # to the east of the grid's south-western corner, in its unit
     y: str | None = None
     by_study: frozenset[str] = frozenset()  # the roles that the study names, rather than an option
+    attribute_roles: tuple[str, ...] = ()  # of columns that hold outputs of one attribute, where the study has any
+    attribute_names: tuple[tuple[str, str], ...] = ()  # the names of such columns by their roles, where one was chosen
 
     def __post_init__(self) -> None:
+        if isinstance(self.output, Mapping):
+            named = {f"{PREFIX}{str(name).removeprefix(PREFIX)}": column for name, column in self.output.items()}
+            object.__setattr__(self, "attribute_names", (*self.attribute_names, *named.items()))
+            object.__setattr__(self, "output", None)
         roles: dict[str, str] = {}
-        for role in ROLES:
-            name = getattr(self, role)
+        for role in (*ROLES, *dict(self.attribute_names)):
+            name = self._chosen(role)
             if name is None:
                 continue
             if not isinstance(name, str) or not name:
@@ -101,17 +117,30 @@ class ColumnNames:
                 remedy="leave one of them out",
             )
 
+    def _chosen(self, role: str) -> str | None:
+        """Return the name that was chosen for the column of a role; None if none was."""
+        if is_attribute_role(role):
+            return dict(self.attribute_names).get(role)
+        return getattr(self, role) if role in ROLES else None
+
     def name_of(self, role: str) -> str:
         """Return what the column of a role is called in the source; any other column keeps its name."""
-        return (getattr(self, role) if role in ROLES else None) or role
+        return self._chosen(role) or role
 
     def role_of(self, name: str) -> str:
         """Return the role of a column of the source; "" if it has none."""
-        return next((role for role in ROLES if self.name_of(role) == name), "")
+        return next((role for role in (*ROLES, *self.attribute_roles) if self.name_of(role) == name), "")
+
+    def is_coordinate(self, name: str) -> bool:
+        """Whether a column of the source holds a coordinate of a place that is an output."""
+        role = self.role_of(name)
+        if is_attribute_role(role):
+            return any(role.endswith(f".{axis}") for axis in COORDINATES) and role.count(".") > 1
+        return role in (self.place or ())
 
     def is_chosen(self, role: str) -> bool:
         """Whether an option names the column of a role."""
-        return getattr(self, role) is not None
+        return self._chosen(role) is not None
 
     @property
     def place(self) -> tuple[str, str] | None:
@@ -120,11 +149,43 @@ class ColumnNames:
 
     def with_study(self, study: Study) -> ColumnNames:
         """Return the names that options and the study choose; an option wins."""
-        chosen = {role for role in ROLES if self.is_chosen(role)}
-        if chosen & {"output", *COORDINATES}:  # the option says where outputs are
-            chosen |= {"output", *COORDINATES}
-        added = {role: name for role, name in study.columns.items() if role in ROLES and role not in chosen}
-        return replace(self, **added, by_study=frozenset(added))
+        known = roles_of_domain(study.domain) if attribute_spaces(study.mechanisms) else ()
+        own = self._with_attributes(known)
+        chosen = {role for role in (*ROLES, *known) if own.is_chosen(role)}
+        outputs = {"output", *COORDINATES, *known}
+        if chosen & outputs:  # the option says where outputs are
+            chosen |= outputs
+        added = {role: name for role, name in study.columns.items() if role not in chosen}
+        named: dict[str, Any] = {role: name for role, name in added.items() if role in ROLES}
+        attributes = {role: name for role, name in added.items() if role in known}
+        return replace(
+            own,
+            **named,
+            by_study=frozenset({*named, *attributes}),
+            attribute_names=(*own.attribute_names, *attributes.items()),
+        )
+
+    def _with_attributes(self, roles: tuple[str, ...]) -> ColumnNames:
+        """Return the names of columns where those of some roles hold outputs of attributes.
+
+        An option can name several: --output-column age=AGE_COLUMN,sex=SEX_COLUMN.
+        """
+        names = [role.removeprefix(PREFIX) for role in roles]
+        own = self
+        if roles and isinstance(self.output, str) and "=" in self.output:
+            pairs = [part.partition("=")[::2] for part in self.output.split(",")]
+            own = replace(self, output={name.strip(): column.strip() for name, column in pairs})
+        for role, _ in own.attribute_names:
+            if role not in roles:
+                name = role.removeprefix(PREFIX)
+                raise SettingError(
+                    f"{shorten(name)} is no attribute of the study",
+                    where="--output-column",
+                    got=shorten(name),
+                    expected=f"one of {', '.join(names)}" if names else "the name of one column: outputs are single",
+                    remedy=nearest_name(name, names, "name an attribute" if names else "name one column"),
+                )
+        return replace(own, attribute_roles=roles)
 
     def in_roles(self, rows: Rows) -> Rows:
         """Return rows with their columns named by their roles."""
@@ -241,11 +302,11 @@ def wanted_columns(
                 expected=f"groups by a column that is not called {group}",
                 remedy="rename the column",
             )
-    chosen_roles = [role for role in (*REPORT_ROLES, *COORDINATES) if columns.is_chosen(role)]
+    chosen_roles = [role for role in (*REPORT_ROLES, *COORDINATES, *columns.attribute_roles) if columns.is_chosen(role)]
     chosen = [name for role in chosen_roles for name in (role, columns.name_of(role))]
     others = [name for name in names if name not in (*chosen, *by)]
     refuse_near_names(source, others, {near: role for near, role in NEAR_NAMES.items() if not columns.is_chosen(role)})
-    wanted = [columns.name_of(role) for role in columns.place or ("output",)]
+    wanted = [columns.name_of(role) for role in output_roles(source, study)]
     if wanted == ["output"] and not columns.is_chosen("output") and "output" not in names:
         _refuse_unnamed_places(source, study, names)
     mechanism, user = columns.name_of("mechanism"), columns.name_of("user")
@@ -304,7 +365,7 @@ def _check_watermark(source: Source, names: list[str], watermark: str, *, by_stu
         )
     check_columns(source, names, [watermark])
     role = source.columns.role_of(watermark)
-    if role in ("output", "mechanism", *SURVEY_ROLES):
+    if role in ("output", "mechanism", *SURVEY_ROLES) or is_attribute_role(role):
         raise SettingError(
             "the watermark must be a column that grows with the source",
             where="[columns], watermark" if by_study else "--watermark",
@@ -343,10 +404,14 @@ def column_advice(source: Source, name: str) -> tuple[str, str]:
     expected, remedy = source.expected_column.format(name), source.column_remedy.format(name)
     role = source.columns.role_of(name)
     if role in source.columns.by_study:
-        return expected, f"the study's [columns] names it: correct {role} there, or pass --{role}-column NAME"
-    if role in ROLES and source.columns.is_chosen(role):
-        return expected, f"correct --{role}-column, or {remedy}"
-    if role == name:
+        option = (
+            f"--output-column {role.removeprefix(PREFIX)}=NAME" if is_attribute_role(role) else f"--{role}-column NAME"
+        )
+        return expected, f"the study's [columns] names it: correct {role} there, or pass {option}"
+    if source.columns.is_chosen(role):
+        option = "output" if is_attribute_role(role) else role
+        return expected, f"correct --{option}-column, or {remedy}"
+    if role == name and role in ROLES:
         remedy += f"; or name your column with --{role}-column NAME"
     return expected, remedy
 

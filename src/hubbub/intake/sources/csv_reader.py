@@ -8,7 +8,7 @@ would not show a row that they lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -58,8 +58,8 @@ class _Window(NamedTuple):
 class CsvSource(FileSource):
     """A CSV or TSV file, perhaps compressed.
 
-    `names` are the columns of a file without a header. `packed` says that most outputs are long and distinct, and
-    `raw_numbers` that values are numbers rather than labels.
+    `names` are the columns of a file without a header. `packed` are the roles of columns whose entries are long and
+    mostly distinct, and `raw_numbers` says that values are numbers rather than labels.
     """
 
     unit = "line"
@@ -71,7 +71,7 @@ class CsvSource(FileSource):
         path: Path,
         delimiter: str,
         *,
-        packed: bool = False,
+        packed: Container[str] = (),
         raw_numbers: bool = False,
         names: Sequence[str] | None = None,
     ) -> None:
@@ -115,7 +115,7 @@ class CsvSource(FileSource):
         if self._delimiter != ";":
             return []
         roles = {name: self.columns.role_of(name) or name.strip().lower() for name in wanted}
-        return [name for name, role in roles.items() if role in self._number_columns]
+        return [name for name, role in roles.items() if role in self._number_columns or self._is_coordinate(name)]
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield the rows, some tens of megabytes at a time."""
@@ -179,7 +179,7 @@ class CsvSource(FileSource):
             size *= 2
 
     def _is_coordinate(self, name: str) -> bool:
-        return self.columns.role_of(name) in (self.columns.place or ())
+        return self.columns.is_coordinate(name)
 
     def _parse(
         self, text: bytes, layout: Layout, wanted: Sequence[str], *, coordinates_as_texts: bool = False
@@ -193,9 +193,12 @@ class CsvSource(FileSource):
         # 007 and 1e3 reach the checks as they were written.
         names = self._head.names
         dictionary = pa.dictionary(pa.int32(), pa.string())
-        types_by_role = {"output": pa.string() if self._packed else dictionary, "user": pa.string()}
         numbers = {name: str(names.index(name)) for name in wanted}
-        types = {number: types_by_role.get(self.columns.role_of(name), dictionary) for name, number in numbers.items()}
+        roles = {number: self.columns.role_of(name) for name, number in numbers.items()}
+        types = {
+            number: pa.string() if role == "user" or role in self._packed else dictionary
+            for number, role in roles.items()
+        }
         coordinate = pa.string() if coordinates_as_texts else pa.float64()  # which rarely repeat
         types |= {number: coordinate for name, number in numbers.items() if self._is_coordinate(name)}
         numbered = [str(place) for place in range(len(names))]

@@ -128,6 +128,9 @@ def check_column(column: pa.ChunkedArray, name: str) -> pa.DataType:
     import pyarrow as pa
 
     kind = entry_type(column)
+    role = name.partition(".")[0] if name.startswith("output.") else name
+    if name != role and name.rpartition(".")[2] in PLURALS:
+        role = name.rpartition(".")[2]
     if is_plain(kind) and (name != "mechanism" or is_text(kind) or pa.types.is_null(kind)):
         return kind
     nested = pa.types.is_nested(kind)
@@ -135,15 +138,15 @@ def check_column(column: pa.ChunkedArray, name: str) -> pa.DataType:
         "nested-column" if nested else "wrong-type",
         "the column contains lists or tables"
         if nested
-        else f"a column of this type cannot hold {PLURALS.get(name, f'{name}s')}",
+        else f"a column of this type cannot hold {PLURALS.get(role, f'{role}s')}",
         where=f"column {name}",
         got=str(kind),
         expected="the name of a mechanism in every row"
         if name == "mechanism"
         else "one number in every row"
-        if name in PLURALS
+        if role in PLURALS
         else "one number, text or packed row of bits in every row",
-        remedy=_type_remedy(kind, name),
+        remedy=_type_remedy(kind, role),
     )
 
 

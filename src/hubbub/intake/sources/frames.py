@@ -65,7 +65,7 @@ class FrameSource(Source):
         import pyarrow as pa
 
         digest = hashlib.sha256()
-        outputs = self.columns.place or ("output",)
+        outputs = self.columns.place or ("output", *self.columns.attribute_roles)
         header, columns = self.header(), [self.columns.name_of(role) for role in ("mechanism", *outputs, "user")]
         for rows in self.rows([name for name in columns if name in header]):
             roles = [self.columns.role_of(name) for name in rows.columns]

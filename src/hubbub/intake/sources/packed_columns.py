@@ -14,7 +14,7 @@ from hubbub.intake.reject_causes import Fault, missing_entry
 from hubbub.intake.sources.distinct_entries import is_bytes, is_text, one_array
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import OutputSpace
-from hubbub.mechanisms.packed_outputs import HASHED, BitRowOutputs, HashedOutputs
+from hubbub.mechanisms.packed_outputs import BitRowOutputs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,35 +22,7 @@ if TYPE_CHECKING:
 HEX_DIGITS = np.full(256, 255, dtype=np.uint8)  # the value of each hexadecimal digit, 255 for any other letter
 HEX_DIGITS[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
 HEX_DIGITS[np.frombuffer(b"ABCDEF", dtype=np.uint8)] = np.arange(10, 16)
-HASHED_BYTES = HASHED.newbyteorder("<")  # as files hold a seed and its bucket
 SEED_BUCKET = r"^(?P<seed>[0-9]{1,20}):(?P<bucket>[0-9]{1,9})$"
-
-
-def is_packed(mechanism: Mechanism) -> bool:
-    """Whether a mechanism's outputs rarely repeat, so that they are packed rather than counted."""
-    return isinstance(mechanism.output_space, BitRowOutputs | HashedOutputs)
-
-
-def width(mechanism: Mechanism) -> int:
-    """Return the number of bytes of a packed output."""
-    space = mechanism.output_space
-    return space.width if isinstance(space, BitRowOutputs) else HASHED_BYTES.itemsize
-
-
-def to_bytes(mechanism: Mechanism, codes: Codes) -> NDArray[np.uint8]:
-    """Return codes as rows of bytes, in the order of codes in reports: little-endian numbers."""
-    space = mechanism.output_space
-    if isinstance(space, BitRowOutputs):
-        return np.ascontiguousarray(codes, dtype=np.uint8)
-    return space.decode(codes).astype(HASHED_BYTES).view(np.uint8).reshape(-1, HASHED_BYTES.itemsize)
-
-
-def from_bytes(mechanism: Mechanism, rows: NDArray[np.uint8]) -> Codes:
-    """Return the codes of rows of bytes, checked."""
-    space = mechanism.output_space
-    if isinstance(space, BitRowOutputs):
-        return space.encode(rows)
-    return space.encode(np.ascontiguousarray(rows).view(HASHED_BYTES).ravel())
 
 
 def pack(

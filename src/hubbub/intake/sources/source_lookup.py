@@ -6,7 +6,7 @@ import glob
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 
 from hubbub.core.errors import IntakeError, SettingError, shorten
@@ -21,7 +21,7 @@ from hubbub.intake.sources.excel import EXCEL_EXTENSION, OTHER_WORKBOOKS, ExcelS
 from hubbub.intake.sources.file_source import COMPRESSIONS, FileSource, check_file
 from hubbub.intake.sources.frames import FrameSource, is_frame
 from hubbub.intake.sources.json_lines import JSON_EXTENSIONS, JsonLinesSource
-from hubbub.intake.sources.packed_columns import is_packed
+from hubbub.intake.sources.packed_bytes import packed_roles
 from hubbub.intake.sources.parquet_arrow import ARROW_EXTENSIONS, PARQUET_EXTENSIONS, ArrowSource, ParquetSource
 from hubbub.intake.stamps import ENDING as STAMP
 from hubbub.intake.study import Study
@@ -83,7 +83,7 @@ def _sources_of_entry(entry: object, study: Study) -> list[Source]:
         return [DatabaseSource(parse_address(entry))]
     if _sheet_of(entry) is not None:
         return [table_source(entry)]
-    packed = any(is_packed(mechanism) for mechanism in study.mechanisms.values())
+    packed = packed_roles(study.mechanisms)
     raw_numbers = study.domain.raw_locator is not None
     return [_file_source(path, packed=packed, raw_numbers=raw_numbers) for path in _paths_of(entry)]
 
@@ -131,7 +131,7 @@ def _paths_of(text: str) -> list[Path]:
     return paths
 
 
-def _file_source(path: Path, *, packed: bool = False, raw_numbers: bool = False) -> Source:
+def _file_source(path: Path, *, packed: Container[str] = (), raw_numbers: bool = False) -> Source:
     check_file(path)
     if path.name.lower().endswith(".tally.parquet"):
         raise refusal(

@@ -29,7 +29,7 @@ from hubbub.intake.group_names import EVERYBODY, Group, group_order
 from hubbub.intake.periods import period_of
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.distinct_entries import one_array
-from hubbub.intake.sources.packed_columns import from_bytes, is_packed, to_bytes, width
+from hubbub.intake.sources.packed_bytes import from_bytes, is_packed, to_bytes, width
 from hubbub.intake.tallies.document_shapes import DamageError, refuse_if
 from hubbub.intake.tallies.tally import KEY, KINDS, RowsDigest, Tally, explaining_damage, naming_damage, open_parquet
 from hubbub.intake.tallies.tally_summary import damaged, read_summary
@@ -425,8 +425,7 @@ class _TallyAdder:
         for number, own, codes in self._by_mechanism(rows):
             mechanism = self._counter.encoder.mechanisms[number]
             if tags is not None:
-                content = to_bytes(mechanism, codes) if is_packed(mechanism) else codes
-                self._codes.setdefault(number, []).append(content)
+                self._codes.setdefault(number, []).append(codes)
                 self._tags.setdefault(number, []).append(tags[own])
                 self._counter.add_singles(number, codes, users[own], tags[own])
                 continue

@@ -19,7 +19,7 @@ from hubbub.core.files import KeptOpen, atomic_write
 from hubbub.intake.counting.counted_reports import Content, spent_by
 from hubbub.intake.counting.packed_singles import binary_array
 from hubbub.intake.group_names import Group, group_order
-from hubbub.intake.sources.packed_columns import is_packed, to_bytes
+from hubbub.intake.sources.packed_bytes import is_packed, to_bytes
 from hubbub.intake.tallies.tally import KEY, digest_of_rows, schema
 from hubbub.intake.tallies.tally_summary import CountedGroup, Summary
 from hubbub.mechanisms import Mechanism

@@ -9,7 +9,7 @@ from matplotlib.font_manager import findfont, get_font
 
 from hubbub.core.arrays import Floats
 from hubbub.core.text import plural
-from hubbub.intake.study import MECHANISMS
+from hubbub.intake.study_entries import MECHANISMS
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.places import Place
 from hubbub.paper.results import Results
