@@ -1,7 +1,7 @@
-"""Coverage of 95% intervals of several attributes: shares of slices and cells, conditional shares, moments, correlation.
+"""Coverage of 95% intervals of several attributes: slices, cells, conditional shares, moments and correlations.
 
-As in `intervals.py`, the interval by the chi-square cutoff is computed first, and the calibrated one only where that does
-not hold the truth: calibrated ends never lie inside it.
+As in `intervals.py`, the interval by the chi-square cutoff is computed first, and the calibrated one only where that
+does not hold the truth: calibrated ends never lie inside it.
 
 Run: python benchmarks/attribute_intervals.py [--runs 400] [--only NAME]
 """
