@@ -33,7 +33,7 @@ error_probability Estimate estimate EstimateError Exponential export_tables fit_
 Grid GroupComparison HubbubError HubbubWarning Identification identify ImpossibleReportError IntakeError Integers
 Interval interval kl_divergence Laplace LocalHashing log_likelihood LongitudinalRappor Matrix Mechanism MechanismError
 merge optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric PlanarLaplace privatize_file Quantile
-rake SurveyWeights correlation Moments moments
+rake SurveyWeights correlation Moments moments Product Split SampleOne SampleOneWithFakes
 quantile RandomizedResponse Rappor read_reports read_study read_tally Regions regions RegionShares RegionsError report
 Reports ReportsError Resolution resolve synthesize
 scatter_reports SettingError Shift Study StudyError SubsetSelection Tally total_variation Trend trend

@@ -22,6 +22,7 @@ from hubbub.core.text import plural
 
 if TYPE_CHECKING:
     from hubbub.domains.grid import Grid
+    from hubbub.domains.product import Product
 
 MAX_DISTANCE_MATRIX_VALUES = 20_000  # whose distance matrix takes 3.2 GB
 
@@ -253,6 +254,11 @@ class Domain(Portable, ABC):
     @property
     def grid(self) -> Grid | None:
         """The grid whose cells the values are; None elsewhere."""
+        return None
+
+    @property
+    def product(self) -> Product | None:
+        """The product whose combinations the values are; None elsewhere."""
         return None
 
     @property

@@ -84,6 +84,11 @@ class Product(Domain):
         mask = self._impossible_mask(impossible)
         object.__setattr__(self, "impossible_", () if mask is None else self._rules_of_mask(mask))
 
+    @property
+    def product(self) -> Product:
+        """The product itself."""
+        return self
+
     # -- attributes ----------------------------------------------------------------------------------
 
     @cached_property

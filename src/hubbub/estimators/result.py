@@ -455,8 +455,8 @@ class Estimate(Portable):
 
 def attributes_of(domain: Domain, where: str) -> Product:
     """Return the product whose attributes are asked for, or say that there are none."""
-    if isinstance(domain, Product):
-        return domain
+    if domain.product is not None:
+        return domain.product
     raise EstimateError(
         "the values are not combinations of attributes",
         where=where,

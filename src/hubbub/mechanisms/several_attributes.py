@@ -20,7 +20,7 @@ from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.core.serialization import ReadOnly
 from hubbub.core.text import listed
-from hubbub.domains import Product
+from hubbub.domains import Domain, Product
 from hubbub.mechanisms.attribute_outputs import AttributeOutputs, Sent
 from hubbub.mechanisms.base import Mechanism, matrix_too_wide
 from hubbub.mechanisms.fake_value_odds import FakeValueOdds, fake_value_odds
@@ -55,12 +55,14 @@ class SeveralAttributes(Mechanism):
                     expected="a mechanism over one attribute, whose outputs do not depend on earlier ones",
                     remedy="pass one, such as hubbub.RandomizedResponse(hubbub.Categories(['f', 'm']), epsilon=1.0)",
                 )
-        product = Product({attribute: part.domain for attribute, part in named.items()}) if domain is None else domain
-        if not isinstance(product, Product):
+        if domain is None:
+            domain = Product({attribute: part.domain for attribute, part in named.items()})
+        product = domain.product if isinstance(domain, Domain) else None
+        if product is None:
             raise MechanismError(
                 "the domain is not a product",
                 where=f"{name}(domain)",
-                got=shorten(product),
+                got=shorten(domain),
                 expected="a Product, or nothing: it follows from the mechanisms of the attributes",
                 remedy="leave it out",
             )
