@@ -174,7 +174,7 @@ def test_pictures_show_the_crosstab() -> None:
     import matplotlib.pyplot as plt
 
     estimate = answer()[1]
-    axes = estimate.plot()
+    axes: Any = estimate.plot()
     np.testing.assert_allclose(axes.images[0].get_array(), estimate.crosstab("age", "sex").to_numpy(), atol=1e-12)
     _, above, beside = axes.figure.axes
     assert [bar.get_height() for bar in above.patches] == pytest.approx(estimate.marginal("sex").probabilities)

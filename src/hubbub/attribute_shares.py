@@ -21,6 +21,7 @@ from hubbub.core.threads import limit_threads_per_step
 from hubbub.domains import Product
 from hubbub.domains.table_groups import ValueGroup, attribute_groups, crossed_shares
 from hubbub.estimators import Estimate
+from hubbub.estimators.result import attributes_of
 from hubbub.intervals.api import statistic_endpoints
 from hubbub.intervals.conditional_shares import ConditionalShare
 from hubbub.intervals.interval_endpoints import MAX_VALUES_ALL_SIMULATED, Endpoints, LikelihoodRegion
@@ -208,8 +209,7 @@ def _note(some_by_profile: bool, is_linear: bool, quick: bool) -> str:
 
 
 def _product(estimate: Estimate) -> Product:
-    assert isinstance(estimate.domain, Product)  # noqa: S101  # whoever asks for attributes has looked
-    return estimate.domain
+    return attributes_of(estimate.domain, "attribute_shares(estimate)")
 
 
 def _members(product: Product, groups: Mapping[str, tuple[ValueGroup, ...]]) -> dict[str, list[Positions]]:

@@ -9,7 +9,7 @@ import numpy as np
 from hubbub.core import validation
 from hubbub.core.arrays import Array
 from hubbub.core.errors import EstimateError, SettingError, shorten
-from hubbub.domains import Domain, Product
+from hubbub.domains import Domain
 from hubbub.estimators import Estimate
 
 if TYPE_CHECKING:
@@ -88,10 +88,10 @@ def synthesize(estimate: Estimate, n: int, *, rng: np.random.Generator | int | N
     positions = generator.choice(shares.size, size=records, p=shares)
     import pandas as pd
 
-    domain = estimate.domain
-    if not isinstance(domain, Product):
-        return pd.DataFrame({"value": record_values(domain)[positions]})
-    coordinates = zip(domain.attributes.items(), domain.coordinates_of(positions), strict=True)
+    product = estimate.domain.product
+    if product is None:
+        return pd.DataFrame({"value": record_values(estimate.domain)[positions]})
+    coordinates = zip(product.attributes.items(), product.coordinates_of(positions), strict=True)
     return pd.DataFrame({name: record_values(own)[places] for (name, own), places in coordinates})
 
 

@@ -28,28 +28,25 @@ ALL = "all"
 
 def crossed(text: str | None, domain: Domain) -> tuple[str, str] | None:
     """Return the attributes that `--crosstab` names; by default both of two, the one with more values down the side."""
-    from hubbub.domains import Product
-
-    if not isinstance(domain, Product):
+    product = domain.product
+    if product is None:
         if text is not None:
             raise typer.BadParameter("the study has one attribute: there is nothing to cross", param_hint="--crosstab")
         return None
     if text is None:
-        first, *others = sorted(domain.attributes, key=lambda name: -len(domain.attributes[name]))
+        first, *others = sorted(product.attributes, key=lambda name: -len(product.attributes[name]))
         return (first, others[0]) if len(others) == 1 else None
     names = [name.strip() for name in text.split(",")]
     if len(names) != 2:
         raise typer.BadParameter(f"{text!r} must be two attributes with a comma between them", param_hint="--crosstab")
-    domain.margin(names, "--crosstab")
+    product.margin(names, "--crosstab")
     return names[0], names[1]
 
 
 def print_attributes(estimated: Estimate, shares: AttributeShares, pair: tuple[str, str] | None) -> None:
     """Print two attributes crossed, then each attribute with its intervals."""
-    from hubbub.domains import Product
-
-    console, product = out(), estimated.domain
-    assert isinstance(product, Product)  # noqa: S101  # there are attributes
+    console, product = out(), estimated.domain.product
+    assert product is not None  # noqa: S101  # there are attributes
     if pair is not None:
         console.print(_crosstab(estimated, product, *pair, console.width))
     for name in product.attributes:

@@ -98,7 +98,6 @@ def command(
     """Recover the distribution behind the reports."""
     from hubbub.cluster import ClusterReports, connect
     from hubbub.core import validation
-    from hubbub.domains import Product
     from hubbub.exporting.json_documents import estimate_document, groups_document
     from hubbub.exporting.result_files import ENDINGS, check_output_path
     from hubbub.intake.read_plan import refuse_overwriting
@@ -136,7 +135,7 @@ def command(
         if own is not None and not as_json and (output is None or output.suffix.lower() != ".json"):
             max_intervals = 0  # regions take the place of values
             options = replace(options, quick=options.quick or output is not None)  # their files have no verdicts
-        if is_shown and isinstance(domain, Product):
+        if is_shown and domain.product is not None:
             max_intervals = 0  # attributes take the place of combinations
         answers = {}
         for group, study_input in inputs.items():
@@ -192,10 +191,9 @@ def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, ma
 def _attributes(estimated: Estimate, reports: Reports | None, options: EstimateOptions) -> AttributeShares | None:
     """Return the shares of each attribute, if there are several."""
     from hubbub.attribute_shares import attribute_shares
-    from hubbub.domains import Product
     from hubbub.intervals.set_intervals import SetShares, set_shares
 
-    if not isinstance(estimated.domain, Product):
+    if estimated.domain.product is None:
         return None
     linear = (
         None if reports is None else follow(set_shares.steps(reports, estimated.probabilities), "intervals of sets")

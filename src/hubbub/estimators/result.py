@@ -22,11 +22,11 @@ from hubbub.rendering import (
     EstimatePlot,
     Fact,
     ProductPlot,
+    crosstab_html,
     distribution_html,
     facts_text,
     geojson,
     picture_title,
-    product_html,
     upper_text,
 )
 
@@ -177,8 +177,8 @@ class Estimate(Portable):
         return facts_text(self.facts())
 
     def _repr_html_(self) -> str:
-        if isinstance(self.domain, Product):
-            return product_html(self.facts(), self.domain, self.probabilities)
+        if self.domain.product is not None:
+            return crosstab_html(self.facts(), self.domain.product, self.probabilities)
         return distribution_html(self.facts(), self.domain, self.probabilities)
 
     def to_frame(self) -> pd.DataFrame:
@@ -445,11 +445,11 @@ class Estimate(Portable):
             true = validation.distribution(truth, len(self.domain), "plot(truth=)", error=EstimateError)
         known = self.intervals
         level = None if known is None else known.level
-        level = None if isinstance(self.domain, Product) else level  # tables show no intervals
+        level = None if self.domain.product is not None else level  # tables show no intervals
         title = picture_title(study, users=self.users, method=self.method, level=level)
         ends = None if known is None else (known.low, known.high, known.level)
-        if isinstance(self.domain, Product):
-            return ProductPlot(self.domain, self.probabilities, title, truth=true, view=view)
+        if self.domain.product is not None:
+            return ProductPlot(self.domain.product, self.probabilities, title, truth=true, view=view)
         return EstimatePlot(self.domain, self.probabilities, title, intervals=ends, truth=true, view=view)
 
 

@@ -14,7 +14,7 @@ from hubbub.rendering.facts import (
 from hubbub.rendering.geojson_features import cell_columns, cell_sides, check_on_map, geojson
 from hubbub.rendering.geoparquet import parquet_bytes
 from hubbub.rendering.picture_text import picture_title
-from hubbub.rendering.product_html import product_html
+from hubbub.rendering.product_html import crosstab_html
 from hubbub.rendering.product_plot import ProductPlot
 from hubbub.rendering.spreadsheet import csv_bytes, from_spreadsheet_safe, spreadsheet_safe, write_csv_row
 
@@ -25,6 +25,7 @@ __all__ = [
     "cell_columns",
     "cell_sides",
     "check_on_map",
+    "crosstab_html",
     "csv_bytes",
     "distribution_html",
     "draw_distribution",
@@ -36,7 +37,6 @@ __all__ = [
     "parquet_bytes",
     "picture_bytes",
     "picture_title",
-    "product_html",
     "spreadsheet_safe",
     "table_html",
     "upper_text",

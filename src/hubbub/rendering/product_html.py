@@ -14,7 +14,7 @@ from hubbub.rendering.facts import Fact, facts_html, table_html
 from hubbub.rendering.palette import BLUE
 
 
-def product_html(facts: Sequence[Fact], product: Product, shares: Floats) -> str:
+def crosstab_html(facts: Sequence[Fact], product: Product, shares: Floats) -> str:
     """Return the facts, and a table of two attributes, or one of each of more; every text is escaped."""
     groups = attribute_groups(product, shares)
     if len(groups) > 2:

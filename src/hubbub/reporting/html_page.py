@@ -12,7 +12,7 @@ import numpy as np
 
 from hubbub.core.files import write_file
 from hubbub.core.text import percent, plural, whole_percent
-from hubbub.domains import Domain, Product
+from hubbub.domains import Domain
 from hubbub.polygons.result import REST
 from hubbub.rendering.margins import MARGIN_TEXTS, margin_classes
 from hubbub.reporting.html_templates import content_policy, read_asset, render
@@ -98,7 +98,7 @@ def page_scripts() -> Scripts:
 
 
 def _value_word(domain: Domain) -> str:
-    return "combination" if isinstance(domain, Product) else "cell" if domain.chart == "map" else "value"
+    return "combination" if domain.product is not None else "cell" if domain.chart == "map" else "value"
 
 
 def _interval_text(low: float, high: float) -> str:

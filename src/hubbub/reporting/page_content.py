@@ -14,7 +14,7 @@ from hubbub.core.arrays import Floats
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.redaction import redact
-from hubbub.domains import Domain, NamedPlaces, Product
+from hubbub.domains import Domain, NamedPlaces
 from hubbub.estimators import Estimate
 from hubbub.estimators import estimate as estimate_reports
 from hubbub.intake import Tally
@@ -113,7 +113,7 @@ def make_page(
             trust = trust._replace(resolution=renamed(trust.resolution, domain))
     low, high, interval_notes = _intervals(shown, trust, checked_level, quick)
     attributes = None
-    if isinstance(shown.domain, Product):
+    if shown.domain.product is not None:
         attributes = yield from attribute_shares.steps(shown, reports, checked_level, linear=trust.linear, quick=quick)
         attributes = attributes.with_joint_intervals(*extend(low, high, shown.probabilities))
         interval_notes = [*interval_notes, *attributes.notes]

@@ -16,7 +16,7 @@ import numpy as np
 
 from hubbub.attribute_shares import AttributeShares, GroupShares
 from hubbub.core.arrays import Array, Floats
-from hubbub.domains import Domain, Grid, Product
+from hubbub.domains import Domain, Grid
 from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.set_intervals import SetShares
 from hubbub.rendering.margins import MARGIN_BOUNDS, MARGIN_TEXTS
@@ -85,9 +85,9 @@ def _packed_parts(resolution: Resolution) -> dict[str, Any]:
 def _values(domain: Domain) -> dict[str, Any]:
     """Return the kind of chart, and the name and place of each value."""
     values: dict[str, Any] = {"kind": domain.chart, "count": len(domain)}
-    if isinstance(domain, Product):
-        cells = None if domain.cells is None else base64_text(domain.cells.astype("<i4"))
-        return {**values, "attributes": [_attribute(*each) for each in domain.attributes.items()], "cells": cells}
+    if (product := domain.product) is not None:
+        cells = None if product.cells is None else base64_text(product.cells.astype("<i4"))
+        return {**values, "attributes": [_attribute(*each) for each in product.attributes.items()], "cells": cells}
     if domain.grid is not None:
         grid = domain.grid
         shape = {"columns": grid.columns, "rows": grid.rows, "width": grid.width, "height": grid.height}
