@@ -90,7 +90,7 @@ def test_intervals_are_those_of_band() -> None:
         (shown.marginals["age"], {"of": "age"}),
         (shown.conditionals["age", "sex"][1], {"of": "age", "given": {"sex": "m"}}),
     ):
-        expected = hb.band(reports, LEVEL, estimate=estimate, **asked)  # type: ignore[arg-type]
+        expected = hb.band(reports, LEVEL, estimate=estimate, **asked)
         np.testing.assert_allclose(own.estimate, expected.estimate, atol=1e-12)
         np.testing.assert_allclose(own.low, expected.low, atol=1e-6)
         np.testing.assert_allclose(own.high, expected.high, atol=1e-6)

@@ -40,7 +40,7 @@ REMEDY_WHILE_WRITTEN = "wait for it to end, or write this report under another n
 # One idea each, in the order in which they build on each other.
 SCRIPTS = (
     *("dom_elements", "numbers", "page_values", "map_places", "selection", "resolved_parts", "set_intervals"),
-    *("tooltip", "theme", "verdict_cards", "attribute_tables"),
+    *("tooltip", "theme", "verdict_cards", "attribute_values", "attribute_tables"),
     *("chart_style", "bar_chart", "line_chart", "map_furniture", "map_cells", "map_chart", "certainty_map"),
     *("parts_chart", "estimate_chart", "map_pointer", "keyboard_navigation"),
     *("selection_readout", "value_table", "noisy_comparison", "downloads", "start"),

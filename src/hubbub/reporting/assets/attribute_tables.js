@@ -1,30 +1,5 @@
 // Several attributes: a heat table of two of them, and beside it the shares of one, of everybody or among those with one value.
-const attributes = data.attributes; // null: there is only one
-const tables = attributes === null ? null : unpackedTables(attributes);
 let crossed = [0, 1], chosen = null; // the attributes of rows and columns; of which of the two, which value: {side, place}
-
-// Shares with their intervals, in rows of equal length.
-function unpackedShares({estimate: centre, low: from, high: to}, size, length) {
-  const parts = [floatsOf(centre, size * length), floatsOf(from, size * length), floatsOf(to, size * length)];
-  return Array.from({length: size}, (_, row) => Array.from({length}, (_, place) => {
-    const [share, low, high] = parts.map((numbers) => numbers[row * length + place]);
-    return {share, low, high};
-  }));
-}
-
-function unpackedTables({titles, marginals, pairs}) {
-  const sizes = titles.map((own) => own.length);
-  const found = {marginals: marginals.map((own, number) => unpackedShares(own, 1, sizes[number])[0]), joint: {}, among: {}};
-  for (const {rows: first, columns: second, joint, possible, forward, backward} of pairs) {
-    const shares = unpackedShares(joint, sizes[first], sizes[second]);
-    shares.forEach((row, place) => row.forEach((cell, other) => { cell.possible = possible === null || possible[place * sizes[second] + other] === 1; }));
-    found.joint[[first, second]] = shares;
-    found.joint[[second, first]] = titles[second].map((_, place) => shares.map((row) => row[place]));
-    found.among[[second, first]] = unpackedShares(forward, sizes[first], sizes[second]); // of the second, among each value of the first
-    found.among[[first, second]] = unpackedShares(backward, sizes[second], sizes[first]);
-  }
-  return found;
-}
 
 const RELATIVE = [0.2126, 0.7152, 0.0722];
 function luminance(colour) {
