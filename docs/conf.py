@@ -63,7 +63,7 @@ numpydoc_class_members_toctree = False
 
 # The order of the gallery: its sections are folders, and in each a reader meets the simplest picture first.
 GALLERY = {
-    "estimates": ["yes_or_no", "categories", "ages", "map", "spikes", "iterations", "candidates"],
+    "estimates": ["yes_or_no", "categories", "ages", "joint", "map", "spikes", "iterations", "candidates"],
     "trust": ["band", "certainty", "resolved_ages", "resolved_map", "weights", "fakes"],
     "comparing": ["two_groups_answers", "two_groups", "trend", "districts"],
     "planning": ["plan", "mechanisms", "matrix", "error_probability"],

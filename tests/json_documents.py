@@ -70,6 +70,25 @@ kind = "randomized-response"
 [mechanisms.one.parts.town]
 kind = "randomized-response"
 """
+PEOPLE = """version = 1
+[domain]
+kind = "product"
+[domain.attributes.drink]
+kind = "categories"
+labels = ["tea", "coffee"]
+[domain.attributes.age]
+kind = "integers"
+low = 1
+high = 2
+[mechanisms.both]
+kind = "split"
+[mechanisms.both.parts.drink]
+kind = "randomized-response"
+epsilon = 2.0
+[mechanisms.both.parts.age]
+kind = "randomized-response"
+epsilon = 2.0
+"""
 SQUARE = [[[13.33, 52.48], [13.39, 52.48], [13.39, 52.54], [13.33, 52.54], [13.33, 52.48]]]
 FAR = [[[14.33, 52.48], [14.39, 52.48], [14.39, 52.54], [14.33, 52.54], [14.33, 52.48]]]
 
@@ -77,7 +96,7 @@ FAR = [[[14.33, 52.48], [14.39, 52.48], [14.39, 52.54], [14.33, 52.54], [14.33, 
 def write_inputs(folder: Path) -> None:
     """Write the studies, reports and regions that `RUNS` name."""
     draw = random.Random(1)  # noqa: S311
-    for name, text in {"drinks": DRINKS, "two": TWO, "city": CITY, "pair": PAIR}.items():
+    for name, text in {"drinks": DRINKS, "two": TWO, "city": CITY, "pair": PAIR, "people": PEOPLE}.items():
         (folder / f"{name}.toml").write_text(text)
     rows = ["user,output,region,time"]
     weighted = ["user,output,weight"]
@@ -88,6 +107,7 @@ def write_inputs(folder: Path) -> None:
     (folder / "reports.csv").write_text("\n".join(rows) + "\n")
     (folder / "weighted.csv").write_text("\n".join(weighted) + "\n")
     (folder / "marked.csv").write_text("time,output\n2026-11-01,tea\n2026-11-02,water\n2026-11-03,tea\n")
+    (folder / "people.csv").write_text("output.drink,output.age\n" + "tea,1\ntea,2\ncoffee,2\n" * 20)
     (folder / "wrong.csv").write_text("output\ntea\nwater\ntee\n")
     (folder / "plain.csv").write_text("output\n" + "tea\ncoffee\ntea\nwater\n" * 20)
     (folder / "values.csv").write_text("value,note\ntea,a\nwater,b\n")
@@ -124,6 +144,7 @@ RUNS: dict[str, list[str]] = {
     "estimate": [
         "estimate drinks.toml reports.csv --as-of 2026-11-02 --json",
         "estimate drinks.toml weighted.csv --quick --json",
+        "estimate people.toml people.csv --json",
         "estimate city.toml cells.csv --regions regions.geojson --method mle --quick --json",
     ],
     "check": [

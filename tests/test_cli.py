@@ -65,7 +65,7 @@ KEYS = [
     "version", "fingerprint", "method", "status", "converged", "unique", "users", "effective_users", "rejected",
     "log_likelihood", "gap", "iterations", "settings", "notes", "dates", "epsilon_per_user", "fit", "interval",
     "worst_case_shift", "suggestion", "regions", "region_rest", "region_level",
-    "region_notes", "estimate",
+    "region_notes", "marginals", "estimate",
 ]  # fmt: skip
 
 

@@ -37,7 +37,7 @@ merge optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric P
 rake SurveyWeights Product Split SampleOne SampleOneWithFakes plan_attributes AttributesPlan
 correlation Moments moments
 quantile RandomizedResponse Rappor read_reports read_study read_tally Regions regions RegionShares RegionsError report
-Reports ReportsError Resolution resolve
+Reports ReportsError Resolution resolve synthesize
 scatter_reports SettingError Shift Study StudyError SubsetSelection Tally total_variation Trend trend
 TruncatedGeometric unrelated_prevalence UnrelatedPrevalence UnrelatedQuestion Warner worst_case_shift
 """.split()  # noqa: SIM905

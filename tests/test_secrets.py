@@ -37,6 +37,7 @@ WORDS: dict[str, list[str]] = {
     "plan": ["study.toml", "--users", "10", "--method", "inv-p", "--runs", "2"],
     "audit": ["study.toml", "--draws", "100"],
     "report": ["study.toml", "reports.csv", "-o", "page.html", "--quick", "--method", "inv-p"],
+    "synthesize": ["study.toml", "reports.csv", "-n", "3", "-o", "records.csv", "--method", "inv-p"],
     "reproduce": ["none-of-these", "--quick"],
     "demo": [],
 }

@@ -76,6 +76,7 @@ from hubbub.reporting import report
 from hubbub.reports import Reports, SurveyWeights
 from hubbub.reports.raking import rake
 from hubbub.resolution import Part, Resolution, resolve
+from hubbub.synthesis import synthesize
 from hubbub.trends import Change, Trend, trend
 from hubbub.trust_check import Check, check
 
@@ -181,6 +182,7 @@ __all__ = [
     "report",
     "resolve",
     "scatter_reports",
+    "synthesize",
     "total_variation",
     "trend",
     "unrelated_prevalence",

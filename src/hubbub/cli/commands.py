@@ -33,6 +33,7 @@ COMMANDS = (
     "plan",
     "audit",
     "report",
+    "synthesize",
     "reproduce",
 )  # in the order of the help: first look, then the way of a study
 LISTING = "hubbub.cli.commands.LISTING"  # in the memory of a call: its commands are shown, not run

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from hubbub.cli.attribute_tables import Crosstab, crossed, print_attributes
 from hubbub.cli.console import err, out, print_json, print_written, printable
 from hubbub.cli.input_summary import ALL_USERS, print_summary, read_and_print_notes, read_groups_and_print_notes
 from hubbub.cli.options import (
@@ -30,6 +31,7 @@ from hubbub.cli.region_table import RegionOptions, print_regions
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from hubbub.attribute_shares import AttributeShares
     from hubbub.core.arrays import Positions
     from hubbub.estimators import Estimate
     from hubbub.intake.study_input import StudyInput
@@ -73,6 +75,7 @@ class Answer(NamedTuple):
     check: Check | None
     resolution: Resolution | None = None  # where parts say what single values do not
     regions: RegionShares | None = None  # where they were asked for
+    attributes: AttributeShares | None = None  # where there are several
 
 
 def command(
@@ -80,6 +83,7 @@ def command(
     sources: SourcesOrNone = None,
     *,
     options: EstimateOptions,
+    crosstab: Crosstab = None,
     by: By = None,
     min_group: MinGroup = 1,
     places: RegionOptions,
@@ -126,10 +130,13 @@ def command(
         if output is not None and output.suffix.lower() in map_files:
             check_on_map(domain)  # before it takes minutes to compute
         own = places.read(domain)
+        pair = crossed(crosstab, domain)
         max_intervals = MAX_SHOWN_VALUES if is_shown else None
         if own is not None and not as_json and (output is None or output.suffix.lower() != ".json"):
             max_intervals = 0  # regions take the place of values
             options = replace(options, quick=options.quick or output is not None)  # their files have no verdicts
+        if is_shown and domain.product is not None:
+            max_intervals = 0  # attributes take the place of combinations
         answers = {}
         for group, study_input in inputs.items():
             answer = _answer(study_input, options, group, max_intervals=max_intervals)
@@ -141,7 +148,7 @@ def command(
         for group, answer in answers.items():
             if by:
                 out().print(f"\n{', '.join(by)} {printable(str(group))}", style="bold")
-            _show(answer)
+            _show(answer, pair)
             if isinstance(inputs[group].reports, ClusterReports):
                 err().print("Intervals and uniqueness are not computed for reports that stay on the cluster.")
         return
@@ -168,7 +175,8 @@ def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, ma
     run = estimate.steps(reports, method, delta=options.delta, tol=options.tol, max_iter=options.max_iter)
     estimated = follow(run, what)
     if isinstance(reports, ClusterReports) or options.quick:
-        return Answer(summary, estimated, None)
+        return Answer(summary, estimated, None, attributes=_attributes(estimated, None, options))
+    attributes = _attributes(estimated, reports, options)
     domain, shares = estimated.domain, estimated.probabilities
     largest_first = np.argsort(-shares, kind="stable")
     wanted = largest_first if max_intervals is None else most_probable(domain, shares, max(1, max_intervals))
@@ -177,7 +185,28 @@ def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, ma
     checking = check.steps(reports, options.level, estimate=estimated, values=values, fakes=allowed)
     checked = follow(checking, "intervals")
     resolved = None if max_intervals == 0 else _resolution(reports, estimated, checked, options.level)
-    return Answer(summary, estimated, checked, resolved)
+    return Answer(summary, estimated, checked, resolved, attributes=attributes)
+
+
+def _attributes(estimated: Estimate, reports: Reports | None, options: EstimateOptions) -> AttributeShares | None:
+    """Return the shares of each attribute, if there are several."""
+    from hubbub.attribute_shares import attribute_shares
+    from hubbub.intervals.set_intervals import SetShares, set_shares
+
+    if estimated.domain.product is None:
+        return None
+    linear = (
+        None if reports is None else follow(set_shares.steps(reports, estimated.probabilities), "intervals of sets")
+    )
+    run = attribute_shares.steps(
+        estimated,
+        reports,
+        options.level,
+        linear=linear if isinstance(linear, SetShares) else None,
+        fakes=fakes_share(options.fakes, "estimate"),
+        conditionals=False,
+    )
+    return follow(run, "attributes")
 
 
 def _resolution(reports: Reports, estimated: Estimate, checked: Check, level: float) -> Resolution | None:
@@ -196,7 +225,7 @@ def _write(answers: dict[str, Answer], document: dict[str, Any], output: Path) -
     if ALL_USERS not in answers:
         write_groups(document, output)
         return
-    summary, estimated, checked, _, shares = answers[ALL_USERS]
+    summary, estimated, checked, _, shares, _ = answers[ALL_USERS]
     if shares is not None:
         write_regions(shares, document, output, study=summary.study.name)
         return
@@ -204,10 +233,10 @@ def _write(answers: dict[str, Answer], document: dict[str, Any], output: Path) -
     write_result(estimated, document, output, band, study=summary.study.name)
 
 
-def _show(answer: Answer) -> None:
+def _show(answer: Answer, pair: tuple[str, str] | None) -> None:
     from hubbub.rendering import Fact, facts_text
 
-    summary, estimated, checked, resolution, shares = answer
+    summary, estimated, checked, resolution, shares, attributes = answer
     console = out()
     if checked is not None and checked.contradiction:
         console.print(f"{checked.contradiction}\n", style="bold red", soft_wrap=True)
@@ -217,6 +246,8 @@ def _show(answer: Answer) -> None:
     console.print(facts_text(facts), soft_wrap=True)
     if shares is not None:
         print_regions(shares)
+    elif attributes is not None:
+        print_attributes(estimated, attributes, pair)
     else:
         _show_values(estimated, checked, resolution)
     print_summary(summary)

@@ -18,7 +18,17 @@ from hubbub.core.text import listed
 from hubbub.domains import Domain, Product
 from hubbub.domains.product_labels import given_text, json_labels, label_columns
 from hubbub.estimators.auto import Selection
-from hubbub.rendering import EstimatePlot, Fact, distribution_html, facts_text, geojson, picture_title, upper_text
+from hubbub.rendering import (
+    EstimatePlot,
+    Fact,
+    ProductPlot,
+    crosstab_html,
+    distribution_html,
+    facts_text,
+    geojson,
+    picture_title,
+    upper_text,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,6 +177,8 @@ class Estimate(Portable):
         return facts_text(self.facts())
 
     def _repr_html_(self) -> str:
+        if self.domain.product is not None:
+            return crosstab_html(self.facts(), self.domain.product, self.probabilities)
         return distribution_html(self.facts(), self.domain, self.probabilities)
 
     def to_frame(self) -> pd.DataFrame:
@@ -377,6 +389,9 @@ class Estimate(Portable):
     def plot(self, axes: Axes | None = None, *, truth: object = None, view: str = "estimate") -> Axes:
         """Draw the distribution as a map, a line or bars, depending on the domain, with intervals once there are any.
 
+        Two attributes are a heat table with the shares of each beside it; three or four are such tables of each two,
+        more are bars of each. ``estimate.marginal("age", "sex").plot()`` draws the two that you choose.
+
         Bars have whiskers. Cells of a map are the fainter the less is known about their shares; a figure of its own
         shows the widths of the intervals as a second map.
 
@@ -408,7 +423,7 @@ class Estimate(Portable):
 
         return picture.on_figure(plt.figure(figsize=picture.inches, layout="constrained"))
 
-    def picture(self, truth: object = None, view: str = "estimate", *, study: str = "") -> EstimatePlot:
+    def picture(self, truth: object = None, view: str = "estimate", *, study: str = "") -> EstimatePlot | ProductPlot:
         """Return what `plot` draws, before it is drawn.
 
         Parameters
@@ -422,7 +437,7 @@ class Estimate(Portable):
 
         Returns
         -------
-        EstimatePlot
+        EstimatePlot or ProductPlot
             The picture, which can be drawn on a figure or on axes.
         """
         true = None
@@ -430,8 +445,11 @@ class Estimate(Portable):
             true = validation.distribution(truth, len(self.domain), "plot(truth=)", error=EstimateError)
         known = self.intervals
         level = None if known is None else known.level
+        level = None if self.domain.product is not None else level  # tables show no intervals
         title = picture_title(study, users=self.users, method=self.method, level=level)
         ends = None if known is None else (known.low, known.high, known.level)
+        if self.domain.product is not None:
+            return ProductPlot(self.domain.product, self.probabilities, title, truth=true, view=view)
         return EstimatePlot(self.domain, self.probabilities, title, intervals=ends, truth=true, view=view)
 
 

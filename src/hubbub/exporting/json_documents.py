@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hubbub.attribute_shares import AttributeShares
 from hubbub.comparison import Comparison, GroupComparison
 from hubbub.core.arrays import plain
 from hubbub.estimators import Estimate
-from hubbub.estimators.result import finite
+from hubbub.estimators.result import attributes_of, finite
 from hubbub.goodness_of_fit import FitTest
 from hubbub.intake.group_names import group_titles
 from hubbub.intake.privacy_loss_summary import epsilon_document
@@ -32,6 +33,7 @@ def estimate_document(
     check: Check | None = None,
     resolution: Resolution | None = None,
     regions: RegionShares | None = None,
+    attributes: AttributeShares | None = None,
 ) -> dict[str, Any]:
     """Return the document that ``hubbub estimate --json`` prints.
 
@@ -63,6 +65,7 @@ def estimate_document(
         "worst_case_shift": None if check is None else shift_document(check.shift),
         "suggestion": None if check is None or resolution is None else suggestion(resolution, check.band.low),
         **regions_document(regions),
+        "marginals": None if attributes is None else marginals_document(estimate, attributes),
         "estimate": [{**entry, **row} for entry, row in zip(own["estimate"], intervals, strict=True)],
     }
 
@@ -78,6 +81,26 @@ def regions_document(shares: RegionShares | None) -> dict[str, Any]:
         "region_level": own["level"],  # `interval`, which is about values, is null with --quick
         "region_notes": own["notes"],
     }
+
+
+def marginals_document(estimate: Estimate, shares: AttributeShares) -> list[dict[str, Any]]:
+    """Return the shares of each attribute: of single values, or of several together where they are many."""
+    attributes = attributes_of(estimate.domain, "marginals").attributes
+    return [
+        {
+            "attribute": name,
+            "shares": [
+                {
+                    "values": attributes[name].labels[group.positions].tolist(),
+                    "probability": float(share),
+                    "low": finite(float(low)),
+                    "high": finite(float(high)),
+                }
+                for group, share, low, high in zip(shares.groups[name], *own, strict=True)
+            ],
+        }
+        for name, own in shares.marginals.items()
+    ]
 
 
 def dates_document(dates: ReportDates) -> dict[str, Any]:

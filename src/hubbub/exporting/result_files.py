@@ -30,6 +30,7 @@ from hubbub.resolution import Resolution
 from hubbub.trends import Trend
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 ENDINGS = (".json", ".csv", ".geojson", ".parquet", ".png", ".svg")
@@ -175,6 +176,13 @@ def write_groups(document: dict[str, Any], path: Path) -> None:
         for entry in group["regions" if of_regions else "estimate"]
     ]
     write_file(path, _csv_table(_columns(rows, ["group", *names])))
+
+
+def write_records(records: pd.DataFrame, path: Path) -> None:
+    """Write records as .csv or .parquet: a column for each attribute."""
+    columns = {str(name): records[name].tolist() for name in records.columns}
+    is_csv = path.suffix.lower() == ".csv"
+    write_file(path, csv_bytes(columns, zip(*columns.values(), strict=True)) if is_csv else parquet_bytes(columns))
 
 
 def write_json(document: dict[str, Any], path: Path) -> None:

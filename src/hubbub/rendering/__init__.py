@@ -14,14 +14,18 @@ from hubbub.rendering.facts import (
 from hubbub.rendering.geojson_features import cell_columns, cell_sides, check_on_map, geojson
 from hubbub.rendering.geoparquet import parquet_bytes
 from hubbub.rendering.picture_text import picture_title
+from hubbub.rendering.product_html import crosstab_html
+from hubbub.rendering.product_plot import ProductPlot
 from hubbub.rendering.spreadsheet import csv_bytes, from_spreadsheet_safe, spreadsheet_safe, write_csv_row
 
 __all__ = [
     "EstimatePlot",
     "Fact",
+    "ProductPlot",
     "cell_columns",
     "cell_sides",
     "check_on_map",
+    "crosstab_html",
     "csv_bytes",
     "distribution_html",
     "draw_distribution",

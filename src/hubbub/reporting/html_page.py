@@ -12,6 +12,7 @@ import numpy as np
 
 from hubbub.core.files import write_file
 from hubbub.core.text import percent, plural, whole_percent
+from hubbub.domains import Domain
 from hubbub.polygons.result import REST
 from hubbub.rendering.margins import MARGIN_TEXTS, margin_classes
 from hubbub.reporting.html_templates import content_policy, read_asset, render
@@ -39,7 +40,7 @@ REMEDY_WHILE_WRITTEN = "wait for it to end, or write this report under another n
 # One idea each, in the order in which they build on each other.
 SCRIPTS = (
     *("dom_elements", "numbers", "page_values", "map_places", "selection", "resolved_parts", "set_intervals"),
-    *("tooltip", "theme", "verdict_cards"),
+    *("tooltip", "theme", "verdict_cards", "attribute_values", "attribute_tables"),
     *("chart_style", "bar_chart", "line_chart", "map_furniture", "map_cells", "map_chart", "certainty_map"),
     *("parts_chart", "estimate_chart", "map_pointer", "keyboard_navigation"),
     *("selection_readout", "value_table", "noisy_comparison", "downloads", "start"),
@@ -80,7 +81,7 @@ def render_page(page: Page) -> str:
         interval_text=_interval_text,
         rest_name=REST,
         region_intervals=_region_intervals(page),
-        value_word="cell" if page.domain.chart == "map" else "value",
+        value_word=_value_word(page.domain),
         largest=page.largest_first()[:MAX_LISTED_VALUES],
     )
 
@@ -94,6 +95,10 @@ def page_scripts() -> Scripts:
         read_asset(PACKAGE, "assets/vendor/plotly-cartesian.min.js"),
         f'"use strict";\n(() => {{\n{parts}\n}})();\n',
     )
+
+
+def _value_word(domain: Domain) -> str:
+    return "combination" if domain.product is not None else "cell" if domain.chart == "map" else "value"
 
 
 def _interval_text(low: float, high: float) -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hubbub.attribute_shares import attribute_shares
 from hubbub.core import validation
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import SettingError, shorten
@@ -111,6 +112,11 @@ def make_page(
         if trust.resolution is not None:
             trust = trust._replace(resolution=renamed(trust.resolution, domain))
     low, high, interval_notes = _intervals(shown, trust, checked_level, quick)
+    attributes = None
+    if shown.domain.product is not None:
+        attributes = yield from attribute_shares.steps(shown, reports, checked_level, linear=trust.linear, quick=quick)
+        attributes = attributes.with_joint_intervals(*extend(low, high, shown.probabilities))
+        interval_notes = [*interval_notes, *attributes.notes]
     downloads, download_notes = _downloads(shown, *extend(low, high, shown.probabilities))
     summary = source.summary
     name, rejected = ("", []) if summary is None else (summary.study.name, rejected_lines(summary.rejected))
@@ -133,6 +139,7 @@ def make_page(
         texts=downloads,
         resolution=trust.resolution,
         regions=on_map,
+        attributes=attributes,
     )
     contradiction = "" if trust.check is None else trust.check.contradiction
     return replace(page, summary=f"{contradiction} {summary_of(page, trust.linear, trust.median)}".strip())

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hubbub.attribute_shares import AttributeShares
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import HubbubError
 from hubbub.core.serialization import Portable
@@ -73,6 +74,7 @@ class Page(Portable):
     texts: Mapping[str, str] = field(default_factory=dict)  # files offered for download: name to content (GeoJSON)
     resolution: Resolution | None = None  # the parts that the reports tell apart; None: not computed
     regions: MapRegions | None = None  # districts that readers know; None: none were given
+    attributes: AttributeShares | None = None  # of combinations; None: values are no combinations
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong to the values of the domain: numbers would stand beside the wrong names."""

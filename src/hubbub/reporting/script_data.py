@@ -8,11 +8,13 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from hubbub.attribute_shares import AttributeShares, GroupShares
 from hubbub.core.arrays import Array, Floats
 from hubbub.domains import Domain, Grid
 from hubbub.intervals.compact_covariance import CompactCovariance
@@ -51,6 +53,7 @@ def script_data(page: Page) -> str:
         "reason": visible(page.sets.reason) if isinstance(page.sets, Bounds) else "",
         "parts": _packed_parts(page.resolution) if page.resolution is not None and page.has_parts else None,
         "regions": None if page.regions is None else _packed_regions(page.regions, page.domain),
+        "attributes": None if page.attributes is None else _packed_attributes(page.attributes),
         "ramp": RAMP,
         "margins": {"bounds": MARGIN_BOUNDS, "texts": MARGIN_TEXTS},
         "files": [_file(name, text) for name, text in page.texts.items()],
@@ -82,6 +85,9 @@ def _packed_parts(resolution: Resolution) -> dict[str, Any]:
 def _values(domain: Domain) -> dict[str, Any]:
     """Return the kind of chart, and the name and place of each value."""
     values: dict[str, Any] = {"kind": domain.chart, "count": len(domain)}
+    if (product := domain.product) is not None:
+        cells = None if product.cells is None else base64_text(product.cells.astype("<i4"))
+        return {**values, "attributes": [_attribute(*each) for each in product.attributes.items()], "cells": cells}
     if domain.grid is not None:
         grid = domain.grid
         shape = {"columns": grid.columns, "rows": grid.rows, "width": grid.width, "height": grid.height}
@@ -98,6 +104,44 @@ def _values(domain: Domain) -> dict[str, Any]:
     shown = {position: visible(label) for position, label in enumerate(labels) if visible(label) != label}
     wholes = [position for position, label in enumerate(domain.labels) if not isinstance(label, str)]
     return {**values, "labels": labels, "shown": shown, "wholes": wholes}
+
+
+def _attribute(name: str, domain: Domain) -> dict[str, Any]:
+    """Return the name of an attribute, and the labels and names of its values."""
+    labels = domain.labels.tolist()
+    return {
+        "name": name,
+        "labels": [str(label) for label in labels],
+        "titles": [visible(domain.title(position)) for position in range(len(labels))],
+        "numbers": all(isinstance(label, int) for label in labels),
+    }
+
+
+def _packed_attributes(shares: AttributeShares) -> dict[str, Any]:
+    """Return the tables of attributes, by the numbers of the attributes."""
+    names = list(shares.groups)
+    return {
+        "names": names,
+        "titles": [[visible(group.title) for group in own] for own in shares.groups.values()],
+        "marginals": [_packed_shares([shares.marginals[name]]) for name in names],
+        "pairs": [
+            {
+                "rows": names.index(pair.rows),
+                "columns": names.index(pair.columns),
+                "joint": {name: packed_floats(getattr(pair, name).ravel()) for name in ("low", "high")}
+                | {"estimate": packed_floats(pair.joint.ravel())},
+                "possible": None if pair.possible.all() else pair.possible.ravel().astype(int).tolist(),
+                "forward": _packed_shares(shares.conditionals[pair.columns, pair.rows]),
+                "backward": _packed_shares(shares.conditionals[pair.rows, pair.columns]),
+            }
+            for pair in shares.pairs
+        ],
+    }
+
+
+def _packed_shares(rows: Sequence[GroupShares]) -> dict[str, str | None]:
+    """Return shares and intervals, row by row."""
+    return {name: packed_floats(np.array([getattr(row, name) for row in rows]).ravel()) for name in GroupShares._fields}
 
 
 def _place_texts(grid: Grid) -> dict[str, Any]:

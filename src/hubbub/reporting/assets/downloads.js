@@ -12,12 +12,18 @@ const harmless = (text) => (likeFormula(text.replace(/^'+/, "")) ? `'${text}` : 
 const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
 const numberText = (number) => (Number.isNaN(number) ? "" : String(number));
 
+// A column for the value, or one for each attribute.
+const columnsOf = (place) => (axes
+  ? placesOn(place).map((own, number) => (axes[number].numbers ? axes[number].labels[own] : quoted(harmless(axes[number].labels[own]))))
+  : [isNumber(place) ? labelOf(place) : quoted(harmless(labelOf(place)))]);
+
 function csvText() {
   const lines = everything.map((place) => [
-    isNumber(place) ? labelOf(place) : quoted(harmless(labelOf(place))),
+    ...columnsOf(place),
     numberText(estimate[place]), numberText(low[place]), numberText(high[place]), noisy ? numberText(noisy[place]) : "",
   ].join(","));
-  return ["value,probability,low,high,noisy", ...lines, ""].join("\r\n");
+  const head = axes ? axes.map(({name}) => name).join(",") : "value";
+  return [`${head},probability,low,high,noisy`, ...lines, ""].join("\r\n");
 }
 
 function save(content, name) {

@@ -22,8 +22,21 @@ const places = kind !== "line" ? null
   : data.values.places ? floatsOf(data.values.places, count) : Float64Array.from({length: count}, (_, place) => numberOf(place));
 const widths = data.values.widths ? floatsOf(data.values.widths, count) : null;
 
+// Combinations of several attributes; the last one varies fastest, and impossible ones have no place.
+const axes = data.values.attributes ?? null;
+const possibleCells = data.values.cells ? new Int32Array(bytesOf(data.values.cells).buffer) : null;
+function placesOn(place) {
+  let rest = possibleCells ? possibleCells[place] : place;
+  return axes.toReversed().map(({labels}) => {
+    const own = rest % labels.length;
+    rest = (rest - own) / labels.length;
+    return own;
+  }).reverse();
+}
+
 // A value's name for the page, with hidden characters written out.
 function titleOf(place) {
+  if (axes) return placesOn(place).map((own, number) => `${axes[number].name} ${axes[number].titles[own]}`).join(", ");
   if (kind === "bars") return data.values.shown[place] ?? data.values.labels[place];
   if (data.values.titles) return data.values.titles[place];
   return kind === "map" ? cellTitle(place) : String(numberOf(place));
@@ -38,7 +51,7 @@ function cellTitle(place) {
 }
 
 // A value's label as it is, for files.
-const labelOf = (place) => (kind === "bars" ? data.values.labels[place] : String(numberOf(place)));
+const labelOf = (place) => (axes ? titleOf(place) : kind === "bars" ? data.values.labels[place] : String(numberOf(place)));
 const wholes = new Set(data.values.wholes ?? []);
 const isNumber = (place) => kind !== "bars" || wholes.has(place);
 

@@ -2,6 +2,7 @@
 async function start() {
   startTheme();
   startVerdicts();
+  startAttributes();
   startReadout();
   startTable();
   await startChart();
