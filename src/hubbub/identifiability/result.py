@@ -172,7 +172,7 @@ class Identification(Portable):
 
 def name_values(domain: Domain, positions: Iterable[int]) -> str:
     """Return the values at some positions as a list for a sentence: a few by name, then how many more."""
-    if domain.is_on_map:
+    if domain.is_on_map or domain.product is not None:
         return listed([f"({domain.title(position)})" for position in positions], most=MAX_NAMED_VALUES)
     return listed([repr(plain(domain.labels[position])) for position in positions], most=MAX_NAMED_VALUES)
 
