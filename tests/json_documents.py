@@ -108,6 +108,7 @@ def write_inputs(folder: Path) -> None:
     (folder / "weighted.csv").write_text("\n".join(weighted) + "\n")
     (folder / "marked.csv").write_text("time,output\n2026-11-01,tea\n2026-11-02,water\n2026-11-03,tea\n")
     (folder / "people.csv").write_text("output.drink,output.age\n" + "tea,1\ntea,2\ncoffee,2\n" * 20)
+    (folder / "alone.csv").write_text("mechanism,output.sex,output.town\n" + "one,f,\none,,a\none,m,\none,,b\n" * 20)
     (folder / "wrong.csv").write_text("output\ntea\nwater\ntee\n")
     (folder / "plain.csv").write_text("output\n" + "tea\ncoffee\ntea\nwater\n" * 20)
     (folder / "values.csv").write_text("value,note\ntea,a\nwater,b\n")
@@ -165,6 +166,10 @@ RUNS: dict[str, list[str]] = {
         "compare numbers.toml numbers.csv other.csv third.csv --against third --json",
     ],
     "trend": ["trend drinks.toml reports.csv --by day --json"],
+    "independence": [
+        "independence people.toml people.csv --json",
+        "independence pair.toml alone.csv --attributes sex,town --json",
+    ],
     "plan": [
         "plan drinks.toml --users 1000 --method inv-p --values all --json",
         "plan drinks.toml --target 0.05 --method inv-p --truth uniform --truth zipf --json",

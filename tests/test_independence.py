@@ -292,7 +292,7 @@ def test_one_answer_in_words_numbers_and_pictures(table: Floats, rejected: bool)
     assert result.p_value is not None
     assert result.cramers_v is not None
     assert result.mutual_information is not None
-    assert result.rejected is rejected
+    assert result.related is rejected
     assert (result.cramers_v.low > 0.0) is rejected
     for measure, own in ((cramers_v, result.cramers_v), (mutual_information, result.mutual_information)):
         assert own.estimate == pytest.approx(measure(estimate.crosstab("tea", "town").to_numpy()))

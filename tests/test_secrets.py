@@ -34,6 +34,7 @@ WORDS: dict[str, list[str]] = {
     "resolve": ["study.toml", "reports.csv"],
     "compare": ["one.tally.parquet", "two.tally.parquet", "--against", "nobody"],
     "trend": ["one.tally.parquet", "two.tally.parquet", "--quantile", "0.5"],
+    "independence": ["study.toml", "reports.csv", "--attributes", "a,b"],
     "plan": ["study.toml", "--users", "10", "--method", "inv-p", "--runs", "2"],
     "audit": ["study.toml", "--draws", "100"],
     "report": ["study.toml", "reports.csv", "-o", "page.html", "--quick", "--method", "inv-p"],

@@ -97,7 +97,7 @@ class Independence(Portable):
     >>> both = hb.Split(tea=hb.RandomizedResponse(tea, epsilon=2.0), town=hb.RandomizedResponse(town, epsilon=2.0))
     >>> counts = {("yes", "a"): 400, ("yes", "b"): 150, ("no", "a"): 200, ("no", "b"): 250}
     >>> result = hb.independence(hb.Reports.from_counts(both, counts), "tea", "town")
-    >>> result.rejected, result.p_value < 1e-6, round(result.cramers_v.estimate, 2)
+    >>> result.related, result.p_value < 1e-6, round(result.cramers_v.estimate, 2)
     (True, True, 0.51)
     """
 
@@ -118,7 +118,7 @@ class Independence(Portable):
     odds_ratio: OddsRatio | None
 
     @property
-    def rejected(self) -> bool:
+    def related(self) -> bool:
         """Whether the reports show that the attributes are related: `p_value` is at most 1 - `level`."""
         return self.p_value is not None and self.p_value <= 1.0 - self.level
 
@@ -132,9 +132,9 @@ class Independence(Portable):
         """What a reader should take away."""
         if self.p_value is None or self.cramers_v is None:
             return untestable_sentence(self.names, self.reason)
-        verdict = verdict_sentence(self.names, self.p_value, rejected=self.rejected)
+        verdict = verdict_sentence(self.names, self.p_value, rejected=self.related)
         _, low, high, _ = self.cramers_v
-        return f"{verdict} {strength_sentence(low, high, rejected=self.rejected, is_bounded=self.bounded)}"
+        return f"{verdict} {strength_sentence(low, high, rejected=self.related, is_bounded=self.bounded)}"
 
     def explain(self) -> str:
         """Return the result in plain sentences.
@@ -204,7 +204,7 @@ class Independence(Portable):
             "statistic": self.statistic,
             "deviance": self.deviance,
             "p_value": self.p_value,
-            "rejected": self.rejected,
+            "related": self.related,
             "method": self.method,
             "bounded": self.bounded,
             **{

@@ -30,6 +30,7 @@ COMMANDS = (
     "resolve",
     "compare",
     "trend",
+    "independence",
     "plan",
     "audit",
     "report",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hubbub.association import Independence
 from hubbub.attribute_shares import AttributeShares
 from hubbub.comparison import Comparison, GroupComparison
 from hubbub.core.arrays import plain
@@ -176,6 +177,20 @@ def fit_document(fit: FitTest) -> dict[str, Any]:
 def resolution_document(summary: Summary, resolution: Resolution) -> dict[str, Any]:
     """Return the document that ``hubbub resolve --json`` prints."""
     own = resolution.document()
+    return {
+        "version": own.pop("version"),
+        "fingerprint": summary.study.fingerprint,
+        "users": summary.users,
+        "rejected": sum(summary.rejected.values()),
+        "notes": list(summary.notes),
+        "epsilon_per_user": epsilon_document(summary.spent, summary.study, users_named=summary.named),
+        **own,
+    }
+
+
+def independence_document(summary: Summary, answer: Independence) -> dict[str, Any]:
+    """Return the document that ``hubbub independence --json`` prints."""
+    own = answer.document()
     return {
         "version": own.pop("version"),
         "fingerprint": summary.study.fingerprint,

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hubbub.association import Independence
 from hubbub.comparison import Comparison, GroupComparison
 from hubbub.core.files import write_file
 from hubbub.core.paths import check_replaceable, write_error
@@ -132,9 +133,13 @@ def write_resolution(resolution: Resolution, document: dict[str, Any], path: Pat
 
 
 def write_comparison(
-    comparison: Comparison | GroupComparison | Trend, document: dict[str, Any], path: Path, *, title: str = ""
+    comparison: Comparison | GroupComparison | Trend | Independence,
+    document: dict[str, Any],
+    path: Path,
+    *,
+    title: str = "",
 ) -> None:
-    """Write a comparison, or a trend, as .json (everything), .csv (a line for each value), .png or .svg (a picture)."""
+    """Write a comparison, trend or relation as .json (everything), .csv (a line for each value), .png or .svg."""
     ending = path.suffix.lower()
     if ending == ".json":
         write_json(document, path)

@@ -1,0 +1,87 @@
+"""``hubbub independence``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hubbub.cli.console import out, print_json, print_written, printable
+from hubbub.cli.input_summary import print_summary, read_and_print_notes
+from hubbub.cli.options import AsJson, Level, ReadingOptions, SourcesOrNone, StudyOrTally
+from hubbub.cli.progress_bar import follow
+from hubbub.cli.result_file import ResultFile, check_output
+
+if TYPE_CHECKING:
+    from hubbub.association import Independence
+    from hubbub.reports import Reports
+
+
+def command(
+    study: StudyOrTally,
+    sources: SourcesOrNone = None,
+    *,
+    attributes: Annotated[
+        str | None, typer.Option(metavar="A,B", help="The two attributes; may be left out if there are only two.")
+    ] = None,
+    level: Level = 0.95,
+    reading: ReadingOptions,
+    as_json: AsJson = False,
+    output: ResultFile = None,
+) -> None:
+    """Test whether two attributes are related, and say how strongly."""
+    from hubbub.association import independence
+    from hubbub.core import validation
+    from hubbub.exporting.json_documents import independence_document
+    from hubbub.exporting.result_files import write_comparison
+    from hubbub.rendering import picture_title
+    from hubbub.reports import Reports
+
+    validation.level(level, "independence")
+    check_output(output, [str(study), *(sources or [])], reading)
+    study_input = read_and_print_notes(study, sources, reading)
+    assert isinstance(study_input.reports, Reports)  # noqa: S101  # without a cluster they are here
+    run = independence.steps(study_input.reports, *_pair(attributes, study_input.reports), level=level)
+    answer = follow(run, "comparing attributes")
+    document = independence_document(study_input.summary, answer)
+    if output is not None:
+        summary = study_input.summary
+        title = picture_title(summary.study.name, users=summary.users, level=level)
+        write_comparison(answer, document, output, title=title)
+        print_written(output)
+    if as_json:
+        print_json(document)
+    elif output is None:
+        _show(answer)
+        print_summary(study_input.summary)
+
+
+def _pair(text: str | None, reports: Reports) -> tuple[str, str]:
+    """Return the two attributes that are named; both where there are two."""
+    from hubbub.estimators.result import attributes_of
+
+    product = attributes_of(reports.domain, "hubbub independence")
+    names = list(product.attributes) if text is None else [name.strip() for name in text.split(",")]
+    if len(names) != 2:
+        raise typer.BadParameter(
+            f"name two of {', '.join(product.attributes)}, with a comma between them", param_hint="--attributes"
+        )
+    product.margin(names, "--attributes")
+    return names[0], names[1]
+
+
+def _show(answer: Independence) -> None:
+    from rich.table import Table
+
+    console = out()
+    console.print(printable(answer.explain(), most=10_000))
+    if not answer.testable:
+        return
+    table = Table()
+    frame = answer.to_frame()
+    for place, name in enumerate(frame.columns):
+        table.add_column(printable(str(name)), justify="right" if place >= len(answer.names) else "left")
+    for row in frame.itertuples(index=False):
+        cells = [f"{entry:.4f}" if isinstance(entry, float) else printable(str(entry)) for entry in row]
+        table.add_row(*cells)
+    console.print(table)
