@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -66,6 +67,11 @@ class AttributeOutputs(OutputSpace):
         encoded, present = [], []
         for name, part in self._parts:
             entries = columns[name]
+            whole = _encoded_numbers(part.output_space, entries)
+            if whole is not None:
+                present.append(np.ones(len(whole), dtype=bool))
+                encoded.append(whole)
+                continue
             listed = list(entries)  # type: ignore[call-overload]
             has = np.array([not _is_missing(entry) for entry in listed], dtype=bool)
             chosen = [entry for entry, kept in zip(listed, has, strict=True) if kept]
@@ -158,6 +164,18 @@ class AttributeOutputs(OutputSpace):
             {name: part.output_space.write(entry) for (name, part), entry in pairs if not _is_missing(entry)},
             ensure_ascii=False,
         )
+
+
+def _encoded_numbers(space: OutputSpace, entries: object) -> Codes | None:
+    """Return the codes of an array of numbers, where none can be missing; None where entries are looked at singly."""
+    rows = space.code_width is not None
+    kinds = "biu" if rows else "iu"
+    if not isinstance(entries, np.ndarray) or entries.dtype.kind not in kinds or entries.ndim != 1 + rows:
+        return None
+    with contextlib.suppress(OutputError):  # what is wrong with which of them is told by those who look at each
+        codes = space.encode(entries)
+        return codes if len(codes) == len(entries) else None
+    return None
 
 
 def _is_missing(entry: object) -> bool:
