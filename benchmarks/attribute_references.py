@@ -6,8 +6,8 @@ The settings are those of Arcolezi et al. (CIKM 2021): ages, sexes, education an
 ln 7, and SPL, SMP and RS+FD with k-RR and with unary encoding. The people are drawn from a table made here, with
 marginals and dependences like a census'. Inversion is that of benchmarks/attribute_inversion.py, which needs nothing of
 hubbub; its estimates are made distributions by clipping, as multi-freq-ldpy does, and by projecting. The error of a
-setting is the mean squared error over all values of all attributes, and over the runs. "one by one" is what `auto` makes
-of each attribute's outputs by themselves.
+setting is the mean squared error over all values of all attributes, and over the runs. "one by one" is what `auto`
+makes of each attribute's outputs by themselves.
 
 With `--checkout`, a copy of multi-freq-ldpy's repository, its clients and aggregators run once beside ours.
 """
@@ -52,6 +52,7 @@ Shares = list[Floats]  # of the values of each attribute
 NAME = "attribute_references"
 RUNNER = Path(__file__).parent / "peers" / "run_attribute_protocols.py"
 SHARE_OF_SETTINGS = 0.9  # in which the joint estimate is to be at least as close as inversion
+NEARLY = 1.05  # times as far counts as equally far, where both are nearly the same estimate
 LEVEL = 0.001  # of the test that both simulators draw alike
 RATIOS = "RS+FD"
 EACH = "one by one"  # the method `auto` for each attribute's outputs alone
@@ -273,8 +274,9 @@ def summaries(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                 pairs = [(own[method][place], own[repair][place]) for own in measured if method in own]
                 if pairs:
                     closer = np.mean([mine <= other for mine, other in pairs])
+                    nearly = np.mean([mine <= NEARLY * other for mine, other in pairs])
                     ratio = math.exp(np.mean([math.log(mine / other) for mine, other in pairs]))
-                    reached = f"{closer:.1%} of {len(pairs)} settings; mean ratio {ratio:.3f}"
+                    reached = f"{closer:.1%} of {len(pairs)} settings; up to 5% {nearly:.1%}; mean ratio {ratio:.3f}"
                     holds = bool(closer >= SHARE_OF_SETTINGS)
                     what = f"{distance}: {method} at least as close as inversion, {repair}"
                     yield row(

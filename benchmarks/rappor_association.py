@@ -210,7 +210,9 @@ class Problem:
             for place, mechanism in enumerate(self.mechanisms)
             if (self.cohorts == place).any()
         ]
-        return sum(parts[1:], start=parts[0])
+        while len(parts) > 1:  # in pairs, so that no cohort is merged more often than need be
+            parts = [sum(parts[first + 1 : first + 2], start=parts[first]) for first in range(0, len(parts), 2)]
+        return parts[0]
 
     def write(self, folder: Path) -> None:
         """Write what the runner reads."""
