@@ -10,48 +10,66 @@ that hardly repeat, each pattern is multiplied by its own column.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
-from hubbub.channels.base import CHUNK_ENTRIES, MAX_PART_ENTRIES, Channel, check_entries
+from hubbub.channels.base import CHUNK_ENTRIES, Channel, check_entries
+from hubbub.channels.dense import DenseChannel
 from hubbub.channels.diagonal_plus_constant import DiagonalPlusConstantChannel
-from hubbub.channels.rounding import RoundingBound, gamma, pairwise_additions
+from hubbub.channels.exponential_decay import DecayChannel
+from hubbub.channels.rounding import RoundingBound, gamma
 from hubbub.core.arrays import Floats, Positions, frozen
 
 MISSING = -1  # the output of an attribute that a pattern says nothing about
 MAX_EMPTY = 3  # combinations of outputs that may be computed for each one that occurs
+MIN_STRUCTURED_ENTRIES = 4_096  # from which on one value against all others is quicker than a matrix
+MAX_PAIRS = 30_000_000  # combinations of pairs of values whose products are computed
+MAX_PAIR_WORK = 5e9  # multiplications for these: about half a second
+GATHERED_ENTRIES = 131_072  # gathered at a time, so that they stay in a fast cache
 
 
 class Axis:
     """The likelihoods of one attribute: a matrix, or by their structure where that is one value against all others.
 
-    The last column is that of patterns without this attribute, with 1 for every value, if there are some.
+    The last output is that of patterns without this attribute, with 1 for every value, if there are some.
     """
 
     def __init__(self, factor: Channel, *, has_missing: bool) -> None:
         self.values, self.outputs = factor.values, factor.patterns + has_missing
         self.log_scale = np.append(factor.log_scale, 0.0) if has_missing else factor.log_scale
         self.factor, self.has_missing = factor, has_missing
-        peaked = isinstance(factor, DiagonalPlusConstantChannel) and factor.at >= factor.elsewhere
-        self._structured = factor if peaked and factor.entries > 4096 else None
-        if self._structured is None and factor.entries > MAX_PART_ENTRIES:
+        self._structured = factor if _keeps_structure(factor) else None
+        if self._structured is None:
             check_entries(factor.values, factor.patterns)
-        self._matrix: Floats | None = None
 
-    @property
-    def matrix(self) -> Floats:
-        """All likelihoods, values by outputs."""
-        if self._matrix is None:
-            ones = np.ones((self.values, int(self.has_missing)))
-            self._matrix = np.ascontiguousarray(np.concatenate([self.factor.dense(), ones], axis=1))
-        return self._matrix
+    @cached_property
+    def columns(self) -> Floats:
+        """All likelihoods, outputs by values: each output's lie side by side, because patterns pick outputs."""
+        columns = np.ones((self.outputs, self.values))
+        columns[: self.factor.patterns] = self.factor.dense().T
+        return columns
+
+    def chosen(self, outputs: Positions, *, rising: bool = False) -> Floats:
+        """Return the columns of some outputs: without a copy where outputs rise and follow each other."""
+        if rising and outputs[-1] - outputs[0] + 1 == outputs.size:
+            return self.columns[outputs[0] : outputs[-1] + 1]
+        columns: Floats = self.columns[outputs]
+        return columns
+
+    def added(self, ratios: Floats, outputs: Positions, starts: Positions) -> Floats:
+        """Return sums of columns times numbers, those between two starts together."""
+        shape = (starts.size - 1, self.outputs)
+        return np.asarray(sparse.csr_array((ratios, outputs, starts), shape=shape) @ self.columns)
 
     def summed(self, sums: Floats) -> Floats:
         """Return sums over this axis for all outputs: (prefixes, values, rest) to (prefixes, outputs, rest)."""
         if self._structured is None:
-            return _times(self.matrix.T, sums)
+            return _times(self.columns, sums)
         applied = self._structured.forward(np.moveaxis(sums, 1, -1))
         if self.has_missing:
             applied = np.concatenate([applied, sums.sum(axis=1)[..., None]], axis=-1)
@@ -60,21 +78,37 @@ class Axis:
     def spread(self, ratios: Floats) -> Floats:
         """Return the adjoint of `summed`: (prefixes, outputs, rest) to (prefixes, values, rest)."""
         if self._structured is None:
-            return _times(self.matrix, ratios)
+            return _times(self.columns.T, ratios)
         moved = np.moveaxis(ratios, 1, -1)
         if not self.has_missing:
             return np.moveaxis(self._structured.backward(moved), -1, 1)
         return np.moveaxis(self._structured.backward(moved[..., :-1]) + moved[..., -1:], -1, 1)
 
-    @property
-    def forward_operations(self) -> float:
-        """The roundings that a term of a sum over values passes through."""
-        return self.values + 4.0 if self._structured is None else pairwise_additions(self.values) + 14.0
+    def forward_rounding(self) -> float:
+        """Return the relative error of `summed`, for numbers that are not negative."""
+        plain = gamma(self.values + 4.0)
+        if self._structured is None:
+            return plain
+        some = np.ones(self.values)
+        return max(plain, self._structured.forward_rounding(some, self._structured.forward(some)).relative)
 
-    @property
-    def backward_operations(self) -> float:
-        """The roundings that a term of a sum over outputs passes through."""
-        return self.outputs + 4.0
+    def backward_rounding(self) -> float:
+        """Return the relative error of `spread`, for numbers that are not negative."""
+        plain = gamma(self.outputs + 4.0)
+        if self._structured is None:
+            return plain
+        bound = self._structured.backward_rounding(np.ones(self._structured.patterns)).relative
+        return max(plain, bound + gamma(2.0))
+
+
+def _keeps_structure(factor: Channel) -> bool:
+    """Whether an axis is summed by its structure: where that is quicker, and its sums lose no digits.
+
+    An FFT's errors are relative to the largest sums: those of one axis would spoil small sums over the others.
+    """
+    if isinstance(factor, DiagonalPlusConstantChannel):
+        return factor.at >= factor.elsewhere and factor.entries > MIN_STRUCTURED_ENTRIES
+    return isinstance(factor, DecayChannel)
 
 
 def _times(matrix: Floats, table: Floats) -> Floats:
@@ -91,7 +125,7 @@ class Level:
     """The distinct beginnings of patterns up to one axis: the beginning before it, and the output on it."""
 
     axis: Axis
-    parents: Positions  # not decreasing
+    parents: Positions  # not decreasing, every one of them at least once
     outputs: Positions
 
     @property
@@ -99,15 +133,24 @@ class Level:
         """The number of beginnings."""
         return self.outputs.size
 
+    @cached_property
+    def starts(self) -> Positions:
+        """The first beginning of each parent, and the end."""
+        count = int(self.parents[-1]) + 1 if self.size else 0
+        return np.searchsorted(self.parents, np.arange(count + 1))
+
     def forward(self, sums: Floats, first: int, last: int, start: int) -> Floats:
         """Return the sums of the beginnings from `first` to `last`, given those of their parents, from `start` on."""
         parents, outputs = self.parents[first:last] - start, self.outputs[first:last]
         if sums.shape[0] * self.axis.outputs <= MAX_EMPTY * outputs.size:
             return self.axis.summed(sums)[parents, outputs]
-        columns = self.axis.matrix.T
         done = np.empty((outputs.size, sums.shape[2]))
-        for part in _pieces(outputs.size, sums.shape[1] * sums.shape[2]):
-            done[part] = np.matmul(columns[outputs[part], None, :], sums[parents[part]])[:, 0]
+        for part in _pieces(outputs.size, sums.shape[1] * sums.shape[2], GATHERED_ENTRIES):
+            own, table = self.axis.chosen(outputs[part]), sums[parents[part]]
+            if sums.shape[2] == 1:
+                done[part, 0] = np.vecdot(own, table[:, :, 0])
+            else:
+                done[part] = np.matmul(own[:, None, :], table)[:, 0]
         return done
 
     def backward(self, ratios: Floats, first: int, last: int, start: int, stop: int) -> Floats:
@@ -118,17 +161,19 @@ class Level:
             table = np.zeros((stop - start, self.axis.outputs, rest))
             table[parents, outputs] = ratios
             return self.axis.spread(table)
-        columns = self.axis.matrix.T
+        if rest == 1:
+            return self.axis.added(ratios[:, 0], outputs, self.starts[start : stop + 1] - first)[:, :, None]
         gathered = np.zeros((stop - start, self.axis.values, rest))
-        for part in _pieces(outputs.size, self.axis.values * rest):
-            own = columns[outputs[part], :, None] * ratios[part, None, :]
+        for part in _pieces(outputs.size, self.axis.values * rest, GATHERED_ENTRIES):
+            own = self.axis.chosen(outputs[part])[:, :, None] * ratios[part, None, :]
             starts = np.flatnonzero(np.diff(parents[part], prepend=-1))
             gathered[parents[part][starts]] += np.add.reduceat(own, starts, axis=0)
         return gathered
 
 
-def _pieces(count: int, entries: int) -> Iterator[slice]:
-    step = max(1, CHUNK_ENTRIES // max(1, entries))
+def _pieces(count: int, entries: int, limit: int = CHUNK_ENTRIES) -> Iterator[slice]:
+    """Yield pieces of `count` things with some entries each, so that none has more than `limit` of them."""
+    step = max(1, limit // max(1, entries))
     for first in range(0, count, step):
         yield slice(first, min(first + step, count))
 
@@ -144,8 +189,11 @@ class KroneckerChannel(Channel):
         self.sides = tuple(factor.values for factor in factors)
         self.values, self.patterns = int(np.prod(self.sides)), len(picks)
         has_missing = (picks == MISSING).any(axis=0)
+        # What no pattern says anything about is summed over at once: its outputs would be computed in vain.
+        never = (picks == MISSING).all(axis=0)
         self.axes = tuple(
-            Axis(factor, has_missing=bool(some)) for factor, some in zip(factors, has_missing, strict=True)
+            Axis(DenseChannel(np.empty((factor.values, 0)), np.empty(0)) if none else factor, has_missing=bool(some))
+            for factor, none, some in zip(factors, never, has_missing, strict=True)
         )
         self._picks = np.where(picks == MISSING, [axis.outputs - 1 for axis in self.axes], picks)
         scales = [axis.log_scale[own] for axis, own in zip(self.axes, self._picks.T, strict=True)]
@@ -170,14 +218,13 @@ class KroneckerChannel(Channel):
         leaf[order] = group
         return levels, leaf
 
-    def _blocks(self, batch: int) -> Iterator[list[tuple[int, int]]]:
+    def _blocks(self, batch: int, levels: Sequence[Level]) -> Iterator[list[tuple[int, int]]]:
         """Yield, a few beginnings at a time, their places at every level: so many that their sums fit in memory."""
-        first = self._levels[0]
-        rest = batch * self.values // first.axis.values
-        for part in _pieces(first.size, 4 * rest):
+        rest = batch * math.prod(level.axis.values for level in levels[1:])
+        for part in _pieces(levels[0].size, 4 * rest):
             ranges = [(part.start, part.stop)]
-            for level in self._levels[1:]:
-                low, high = np.searchsorted(level.parents, ranges[-1])
+            for level in levels[1:]:
+                low, high = level.starts[list(ranges[-1])]
                 ranges.append((int(low), int(high)))
             yield ranges
 
@@ -186,14 +233,14 @@ class KroneckerChannel(Channel):
         batch = int(np.prod(theta.shape[:-1], dtype=np.int64))
         box = theta.reshape(batch, *self.sides)
         box = np.ascontiguousarray(np.transpose(box, [1 + place for place in self._order] + [0]))
-        top, blocks = self._levels[0], list(self._blocks(batch))
+        top, blocks = self._levels[0], list(self._blocks(batch, self._levels))
         whole = box.reshape(1, top.axis.values, -1)
         done = np.empty((self._levels[-1].size, batch))
         for ranges in blocks:
             if len(blocks) == 1:
                 sums = top.axis.summed(whole)[0][top.outputs]
             else:
-                sums = top.axis.matrix.T[top.outputs[slice(*ranges[0])]] @ whole[0]
+                sums = top.axis.chosen(top.outputs[slice(*ranges[0])], rising=True) @ whole[0]
             for level, before, own in zip(self._levels[1:], ranges, ranges[1:], strict=False):
                 sums = level.forward(sums.reshape(sums.shape[0], level.axis.values, -1), *own, before[0])
             done[slice(*ranges[-1])] = sums
@@ -202,9 +249,8 @@ class KroneckerChannel(Channel):
     def backward(self, ratio: Floats) -> Floats:
         """Return stored @ ratio."""
         batch = int(np.prod(ratio.shape[:-1], dtype=np.int64))
-        return self._gathered(self._leaves(ratio.reshape(batch, self.patterns)), self._levels).reshape(
-            *ratio.shape[:-1], self.values
-        )
+        box = self._gathered(self._leaves(ratio.reshape(batch, self.patterns)), self._levels)
+        return box.reshape(*ratio.shape[:-1], self.values)
 
     def _leaves(self, rows: Floats) -> Floats:
         """Return for each distinct combination the sum over its patterns, one column for each row."""
@@ -212,8 +258,9 @@ class KroneckerChannel(Channel):
         return np.stack([np.bincount(self._leaf, weights=row, minlength=size) for row in rows], axis=1)
 
     def _gathered(self, leaves: Floats, levels: Sequence[Level]) -> Floats:
+        """Return the sums over all patterns for each cell: a box with the axes in their own order, after the batch."""
         batch, top = leaves.shape[1], levels[0]
-        blocks = list(self._blocks(batch))
+        blocks = list(self._blocks(batch, levels))
         total: Floats = np.zeros(0)
         for ranges in blocks:
             ratios = leaves[slice(*ranges[-1])]
@@ -225,20 +272,36 @@ class KroneckerChannel(Channel):
                 table[0, top.outputs] = ratios
                 piece = top.axis.spread(table)[0]
             else:
-                piece = top.axis.matrix[:, top.outputs[slice(*ranges[0])]] @ ratios
+                piece = top.axis.chosen(top.outputs[slice(*ranges[0])], rising=True).T @ ratios
             total = piece if total.size == 0 else total + piece
-        box = total.reshape(*(self.sides[place] for place in self._order), batch)
+        box = total.reshape(*(level.axis.values for level in levels), batch)
         back = [len(self._order), *np.argsort(self._order).tolist()]
-        return np.ascontiguousarray(np.transpose(box, back)).reshape(batch, self.values)
+        return np.ascontiguousarray(np.transpose(box, back))
 
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""
-        squared = {place: SquaredAxis(self.axes[place]) for place in self._order}
-        levels = [
-            Level(squared[place], level.parents, level.outputs)
-            for place, level in zip(self._order, self._levels, strict=True)
-        ]
-        return np.asarray(self._gathered(self._leaves(weights[None]), levels)[0])
+        levels = [replace(level, axis=SquaredAxis(level.axis)) for level in self._levels]
+        return self._gathered(self._leaves(weights[None]), levels).ravel()
+
+    def products(self, weights: Floats, positions: Positions) -> Floats | None:
+        """Return the products from those of pairs of values on each axis, which all cells share.
+
+        The product of two rows is that of pairs: g[x, i] g[y, i] = prod_a factor_a[x_a, z_ia] factor_a[y_a, z_ia]. Sums
+        over patterns for all combinations of pairs are those of a channel over pairs, one axis at a time.
+        """
+        pairs = [side * (side + 1) // 2 for side in (level.axis.values for level in self._levels)]
+        work = sum(level.size * float(math.prod(pairs[place:])) for place, level in enumerate(self._levels))
+        if math.prod(pairs) > MAX_PAIRS or work > MAX_PAIR_WORK:
+            return None
+        levels = [replace(level, axis=PairedAxis(level.axis)) for level in self._levels]
+        box = self._gathered(self._leaves(weights[None]), levels)[0]
+        at = []
+        for side, places in zip(self.sides, np.unravel_index(positions, self.sides), strict=True):
+            numbers = np.zeros((side, side), dtype=np.int64)
+            numbers[np.triu_indices(side)] = np.arange(side * (side + 1) // 2)
+            at.append((numbers + np.triu(numbers, 1).T)[places[:, None], places])
+        chosen: Floats = box[tuple(at)]
+        return chosen
 
     def rows(self, positions: Positions) -> Floats:
         """Return rows of the matrix."""
@@ -266,16 +329,14 @@ class KroneckerChannel(Channel):
 
     def forward_rounding(self, theta: Floats, fitted: Floats) -> RoundingBound:  # noqa: ARG002
         """Return the bound for one sum after the other."""
-        return RoundingBound(gamma(sum(axis.forward_operations for axis in self.axes)))
+        return RoundingBound(_compounded(axis.forward_rounding() for axis in self.axes))
 
     def backward_rounding(self, ratio: Floats) -> RoundingBound:  # noqa: ARG002
         """Return the bound for one sum after the other, those of equal patterns first, and of blocks last."""
-        repeated = int(np.bincount(self._leaf, minlength=1).max(initial=1))
-        often = [np.bincount(level.parents, minlength=1).max(initial=1) + 4.0 for level in self._levels]
-        operations = sum(
-            max(own, level.axis.backward_operations) for own, level in zip(often, self._levels, strict=True)
-        )
-        return RoundingBound(gamma(repeated + operations + sum(1 for _ in self._blocks(1))))
+        repeated = gamma(int(np.bincount(self._leaf, minlength=1).max(initial=1)))
+        often = [gamma(np.diff(level.starts).max(initial=1) + 4.0) for level in self._levels]
+        each = [max(own, level.axis.backward_rounding()) for own, level in zip(often, self._levels, strict=True)]
+        return RoundingBound(_compounded([repeated, *each, gamma(sum(1 for _ in self._blocks(1, self._levels)))]))
 
     @property
     def entry_rounding(self) -> float:
@@ -286,6 +347,11 @@ class KroneckerChannel(Channel):
         )
 
 
+def _compounded(bounds: Iterable[float]) -> float:
+    """Return the relative error of what passes through several computations, each with an error of its own."""
+    return math.expm1(math.fsum(map(math.log1p, bounds))) * (1.0 + 1e-9)
+
+
 class SquaredAxis(Axis):
     """An axis whose likelihoods are squared."""
 
@@ -293,4 +359,32 @@ class SquaredAxis(Axis):
         self.values, self.outputs, self.has_missing = axis.values, axis.outputs, axis.has_missing
         self.log_scale, self.factor = 2.0 * axis.log_scale, axis.factor
         self._structured = None
-        self._matrix = axis.matrix**2
+        self.__dict__["columns"] = axis.columns**2
+
+
+class PairedAxis(Axis):
+    """An axis over pairs of values, whose likelihoods are multiplied; columns are multiplied when they are needed."""
+
+    def __init__(self, axis: Axis) -> None:
+        self._single, self._pairs = axis, np.triu_indices(axis.values)
+        self.values, self.outputs, self.has_missing = self._pairs[0].size, axis.outputs, axis.has_missing
+        self.log_scale, self.factor, self._structured = 2.0 * axis.log_scale, axis.factor, None
+
+    @cached_property
+    def columns(self) -> Floats:
+        """All products, outputs by pairs."""
+        return self._multiplied(self._single.columns)
+
+    def _multiplied(self, columns: Floats) -> Floats:
+        first, second = self._pairs
+        return columns[:, first] * columns[:, second]
+
+    def chosen(self, outputs: Positions, *, rising: bool = False) -> Floats:
+        """Return the products of some outputs."""
+        return self._multiplied(self._single.chosen(outputs, rising=rising))
+
+    def added(self, ratios: Floats, outputs: Positions, starts: Positions) -> Floats:
+        """Return sums of products times numbers, those between two starts together."""
+        places = np.arange(outputs.size)
+        each = sparse.csr_array((ratios, places, starts), shape=(starts.size - 1, outputs.size))
+        return np.asarray(each @ self.chosen(outputs))

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from hubbub.channels import DecayChannel
+from hubbub.channels.kronecker import KroneckerChannel
+from hubbub.channels.mixture import MixtureChannel
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import SettingError
 from hubbub.core.progress import finish, stepwise
@@ -138,6 +140,8 @@ def choose_solver(likelihood: Likelihood) -> str:
         return INTERIOR if channel.values <= MAX_INTERIOR_LINE_VALUES else SUPPORT
     if can_factorise(channel):
         return INTERIOR
+    if isinstance(channel, KroneckerChannel | MixtureChannel):
+        return INTERIOR  # products by axes are so cheap that conjugate gradients on all values win
     # A maximum needs no more values than there are patterns; where neighbours are alike it needs far fewer.
     few = channel.local or channel.values > 2 * channel.patterns or channel.values > MIN_SPARSE_VALUES
     return SUPPORT if few and (channel.local or channel.entries <= MAX_PRICED_ENTRIES) else INTERIOR
