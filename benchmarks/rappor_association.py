@@ -42,7 +42,7 @@ RUNNER = Path(__file__).parent / "peers" / "run_rappor_association.R"
 MAX_LISTED_BITS = 16
 FASTER = 100.0  # times, than its R code
 METHODS = ("mle", "auto")
-THEIRS = {"R": "google/rappor, R", "C++": "google/rappor, C++ loop"}
+THEIRS = {"R": "google/rappor, R", "C++": "google/rappor, C++"}
 
 
 @dataclass(frozen=True)
@@ -239,9 +239,10 @@ class Answer:
 
     def line(self, problem: Problem, reports: hb.Reports) -> str:
         """Return error, time and log-likelihood, as results keep them."""
-        error = hb.total_variation(self.joint, problem.setting.joint().ravel())
+        far = error(self.joint, problem.setting)
         gap = hb.optimality_gap(reports, self.joint)
-        return f"TV {error:.4f}, gap {gap:.1e}, {self.seconds:.3g} s ({self.said})"
+        by = self.tool.rpartition(", ")[2]
+        return f"TV by {by} {far:.4f}, gap {gap:.1e}, time of {by} {self.seconds:.3g} s ({self.said})"
 
 
 def ours(problem: Problem, method: str) -> Answer:
@@ -335,7 +336,7 @@ def compared_with_kept(setting: Setting) -> Iterator[dict[str, Any]]:
     problem = Problem.drawn(setting)
     for one in stored_rows(NAME):
         if one["problem"] == setting.name and one["measured"] == THEIRS["R"]:
-            other = float(one["reached"].split(",")[0].removeprefix("TV "))
+            other = float(one["reached"].split(",")[0].split()[-1])
             for method in METHODS:
                 estimate = hb.estimate(problem.reports(), method=method)
                 yield error_row(

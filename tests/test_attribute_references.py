@@ -27,10 +27,10 @@ INNER = INVERSION.amplified(EPSILON, len(SIDES))
 LEVEL = 1e-6  # of each test as a whole
 
 
-def reporting(way: type[SeveralAttributes], part: type[hb.Mechanism], epsilon: float) -> SeveralAttributes:
-    build: Any = way
+def reporting(way: Any, part: Any, epsilon: float) -> SeveralAttributes:
     domains = {f"a{place}": hb.Integers(1, side) for place, side in enumerate(SIDES)}
-    return build({name: part(domain, epsilon) for name, domain in domains.items()})  # type: ignore[call-arg,arg-type]
+    mechanism: SeveralAttributes = way({name: part(domain, epsilon) for name, domain in domains.items()})
+    return mechanism
 
 
 def inversions(name: str) -> list[Any]:
@@ -97,7 +97,7 @@ def test_fakes_with_any_distribution_are_inverted_too() -> None:
     parts = {f"a{place}": hb.RandomizedResponse(hb.Integers(1, side), INNER) for place, side in enumerate(SIDES)}
     priors = {name: np.arange(1.0, 1.0 + len(part.domain)) for name, part in parts.items()}
     fakes = {name: prior / prior.sum() for name, prior in priors.items()}
-    mechanism = hb.SampleOneWithFakes(parts, fakes=fakes)  # type: ignore[arg-type]
+    mechanism = hb.SampleOneWithFakes(parts, fakes=fakes)
     sent = JOINT.ravel() @ mechanism.matrix()
     outputs = every_output(mechanism)
     for place, truth in enumerate(REFERENCES.marginals(JOINT)):
@@ -205,7 +205,7 @@ def test_the_exact_epsilon_of_fakes_is_that_of_the_full_matrix(sides: tuple[int,
     for kind, part in (("GRR", hb.RandomizedResponse), ("OUE", hb.OptimizedUnary)):
         domains = {f"a{place}": hb.Integers(1, side) for place, side in enumerate(sides)}
         parts = {name: part(domain, inner) for name, domain in domains.items()}
-        mechanism = hb.SampleOneWithFakes(parts)  # type: ignore[arg-type]
+        mechanism = hb.SampleOneWithFakes(parts)
         assert (mechanism.epsilon, mechanism.epsilon_of_one) == pytest.approx(ratios[kind], abs=1e-12)
         assert ratios[kind][0] == pytest.approx(inner, abs=1e-12)
     alike = len(set(sides)) == 1
@@ -255,7 +255,7 @@ def test_cohorts_have_the_maximum_that_a_plain_em_climbs_to() -> None:
             sent = problem.bits[place][user]
             chances = [np.where(np.isin(np.arange(8), own), setting.own, setting.other) for own in part.filters]
             parts.append([math.prod(np.where(sent == 1, chance, 1.0 - chance)) for chance in chances])
-        likelihoods[user] = np.outer(*parts)
+        likelihoods[user] = np.outer(parts[0], parts[1])
     shares = np.full((3, 4), 1.0 / 12.0)
     for _ in range(3_000):
         posterior = likelihoods * shares
