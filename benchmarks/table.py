@@ -30,6 +30,7 @@ ORDER = (
     "epsilon",
     "unary",
     "hashing",
+    "several_attributes",
     "batch",
     "sizes",
     "startup",

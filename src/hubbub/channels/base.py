@@ -120,10 +120,6 @@ class Channel(ABC):
         """Return the larger entries of stored diag(weights) stored', positive semidefinite; None where unknown."""
         return None
 
-    def products(self, weights: Floats, positions: Positions) -> Floats | None:  # noqa: ARG002
-        """Return stored diag(weights) stored' for some values where structure makes it cheap; None otherwise."""
-        return None
-
     def local_maxima(self, scores: Floats) -> Positions:
         """Return the values whose score no neighbour exceeds, where values have neighbours; all of them otherwise."""
         return np.arange(scores.size)

@@ -114,16 +114,6 @@ class ConcatenatedChannel(Channel):
             total = sparse.csc_array(total + (sparse.diags_array(part.squares(piece)) if near is None else near))
         return total
 
-    def products(self, weights: Floats, positions: Positions) -> Floats | None:
-        """Return the sum over the channels, if all of them know theirs."""
-        total: Floats | None = None
-        for part, piece in zip(self.parts, np.split(weights, self._cuts), strict=True):
-            own = part.products(piece, positions)
-            if own is None:
-                return None
-            total = own if total is None else total + own
-        return total
-
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""
         pieces = np.split(weights, self._cuts)
@@ -168,10 +158,6 @@ class RestrictedChannel(Channel):
     def accurate_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
         """Return the answer of the other channel."""
         return self.whole.accurate_forward(self._spread(theta))
-
-    def products(self, weights: Floats, positions: Positions) -> Floats | None:
-        """Return the answer of the other channel."""
-        return self.whole.products(weights, self.positions[positions])
 
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""
@@ -269,10 +255,6 @@ class ReindexedChannel(Channel):
     def near_products(self, weights: Floats) -> sparse.csc_array | None:
         """Return the answer of the other channel."""
         return self._whole.near_products(self._spread(weights))
-
-    def products(self, weights: Floats, positions: Positions) -> Floats | None:
-        """Return the answer of the other channel."""
-        return self._whole.products(self._spread(weights), positions)
 
 
 def reindexed(whole: Channel, picks: Positions) -> Channel:

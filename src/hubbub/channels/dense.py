@@ -13,7 +13,6 @@ from hubbub.channels.rounding import RoundingBound, entry_error, gamma
 from hubbub.core.arrays import Floats, Positions, frozen
 
 MAX_SUMMED_PATTERNS = 65_536  # in one product
-MAX_PRODUCT_WORK = 2e10  # multiplications of rows with each other, about a second
 
 
 class DenseChannel(Channel):
@@ -75,13 +74,6 @@ class DenseChannel(Channel):
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""
         return np.asarray(np.einsum("xi,xi,i->x", self.matrix, self.matrix, weights))
-
-    def products(self, weights: Floats, positions: Positions) -> Floats | None:
-        """Return the products of the rows, unless they take too long."""
-        if float(positions.size) ** 2 * self.patterns > MAX_PRODUCT_WORK:
-            return None
-        rows = self.matrix[positions]
-        return np.asarray((rows * weights) @ rows.T)
 
     def rows(self, positions: Positions) -> Floats:
         """Return rows of the matrix."""

@@ -28,8 +28,6 @@ from hubbub.core.arrays import Floats, Positions, frozen
 MISSING = -1  # the output of an attribute that a pattern says nothing about
 MAX_EMPTY = 3  # combinations of outputs that may be computed for each one that occurs
 MIN_STRUCTURED_ENTRIES = 4_096  # from which on one value against all others is quicker than a matrix
-MAX_PAIRS = 30_000_000  # combinations of pairs of values whose products are computed
-MAX_PAIR_WORK = 5e9  # multiplications for these: about half a second
 GATHERED_ENTRIES = 131_072  # gathered at a time, so that they stay in a fast cache
 
 
@@ -54,17 +52,11 @@ class Axis:
         columns[: self.factor.patterns] = self.factor.dense().T
         return columns
 
-    def chosen(self, outputs: Positions, *, rising: bool = False) -> Floats:
-        """Return the columns of some outputs: without a copy where outputs rise and follow each other."""
-        if rising and outputs[-1] - outputs[0] + 1 == outputs.size:
-            return self.columns[outputs[0] : outputs[-1] + 1]
-        columns: Floats = self.columns[outputs]
+    def chosen(self, outputs: Positions) -> Floats:
+        """Return the columns of some outputs, rising: without a copy where they follow each other."""
+        first, last = int(outputs[0]), int(outputs[-1])
+        columns: Floats = self.columns[first : last + 1] if last - first + 1 == outputs.size else self.columns[outputs]
         return columns
-
-    def added(self, ratios: Floats, outputs: Positions, starts: Positions) -> Floats:
-        """Return sums of columns times numbers, those between two starts together."""
-        shape = (starts.size - 1, self.outputs)
-        return np.asarray(sparse.csr_array((ratios, outputs, starts), shape=shape) @ self.columns)
 
     def summed(self, sums: Floats) -> Floats:
         """Return sums over this axis for all outputs: (prefixes, values, rest) to (prefixes, outputs, rest)."""
@@ -146,7 +138,7 @@ class Level:
             return self.axis.summed(sums)[parents, outputs]
         done = np.empty((outputs.size, sums.shape[2]))
         for part in _pieces(outputs.size, sums.shape[1] * sums.shape[2], GATHERED_ENTRIES):
-            own, table = self.axis.chosen(outputs[part]), sums[parents[part]]
+            own, table = self.axis.columns[outputs[part]], sums[parents[part]]
             if sums.shape[2] == 1:
                 done[part, 0] = np.vecdot(own, table[:, :, 0])
             else:
@@ -162,10 +154,12 @@ class Level:
             table[parents, outputs] = ratios
             return self.axis.spread(table)
         if rest == 1:
-            return self.axis.added(ratios[:, 0], outputs, self.starts[start : stop + 1] - first)[:, :, None]
+            shape, starts = (stop - start, self.axis.outputs), self.starts[start : stop + 1] - first
+            sums = sparse.csr_array((ratios[:, 0], outputs, starts), shape=shape) @ self.axis.columns
+            return np.asarray(sums)[:, :, None]
         gathered = np.zeros((stop - start, self.axis.values, rest))
         for part in _pieces(outputs.size, self.axis.values * rest, GATHERED_ENTRIES):
-            own = self.axis.chosen(outputs[part])[:, :, None] * ratios[part, None, :]
+            own = self.axis.columns[outputs[part]][:, :, None] * ratios[part, None, :]
             starts = np.flatnonzero(np.diff(parents[part], prepend=-1))
             gathered[parents[part][starts]] += np.add.reduceat(own, starts, axis=0)
         return gathered
@@ -195,8 +189,8 @@ class KroneckerChannel(Channel):
             Axis(DenseChannel(np.empty((factor.values, 0)), np.empty(0)) if none else factor, has_missing=bool(some))
             for factor, none, some in zip(factors, never, has_missing, strict=True)
         )
-        self._picks = np.where(picks == MISSING, [axis.outputs - 1 for axis in self.axes], picks)
-        scales = [axis.log_scale[own] for axis, own in zip(self.axes, self._picks.T, strict=True)]
+        self.picks = np.where(picks == MISSING, [axis.outputs - 1 for axis in self.axes], picks)
+        scales = [axis.log_scale[own] for axis, own in zip(self.axes, self.picks.T, strict=True)]
         self.log_scale = frozen(np.sum(scales, axis=0) + (0.0 if log_weights is None else log_weights))
         # Axes that leave the fewest sums come first.
         self._order = sorted(range(len(self.axes)), key=lambda place: self.axes[place].outputs / self.sides[place])
@@ -204,7 +198,7 @@ class KroneckerChannel(Channel):
 
     def _sorted(self) -> tuple[list[Level], Positions]:
         """Return the distinct beginnings of patterns, axis by axis, and the place of each pattern among the last."""
-        rows = self._picks[:, self._order]
+        rows = self.picks[:, self._order]
         order = np.lexsort(rows.T[::-1])
         rows = rows[order]
         new, group = np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=np.int64)
@@ -240,7 +234,7 @@ class KroneckerChannel(Channel):
             if len(blocks) == 1:
                 sums = top.axis.summed(whole)[0][top.outputs]
             else:
-                sums = top.axis.chosen(top.outputs[slice(*ranges[0])], rising=True) @ whole[0]
+                sums = top.axis.chosen(top.outputs[slice(*ranges[0])]) @ whole[0]
             for level, before, own in zip(self._levels[1:], ranges, ranges[1:], strict=False):
                 sums = level.forward(sums.reshape(sums.shape[0], level.axis.values, -1), *own, before[0])
             done[slice(*ranges[-1])] = sums
@@ -262,6 +256,8 @@ class KroneckerChannel(Channel):
         batch, top = leaves.shape[1], levels[0]
         blocks = list(self._blocks(batch, levels))
         total: Floats = np.zeros(0)
+        if not blocks:  # no patterns
+            total = np.zeros(batch * math.prod(level.axis.values for level in levels))
         for ranges in blocks:
             ratios = leaves[slice(*ranges[-1])]
             for level, before, own in reversed(list(zip(levels[1:], ranges, ranges[1:], strict=False))):
@@ -272,7 +268,7 @@ class KroneckerChannel(Channel):
                 table[0, top.outputs] = ratios
                 piece = top.axis.spread(table)[0]
             else:
-                piece = top.axis.chosen(top.outputs[slice(*ranges[0])], rising=True).T @ ratios
+                piece = top.axis.chosen(top.outputs[slice(*ranges[0])]).T @ ratios
             total = piece if total.size == 0 else total + piece
         box = total.reshape(*(level.axis.values for level in levels), batch)
         back = [len(self._order), *np.argsort(self._order).tolist()]
@@ -283,30 +279,21 @@ class KroneckerChannel(Channel):
         levels = [replace(level, axis=SquaredAxis(level.axis)) for level in self._levels]
         return self._gathered(self._leaves(weights[None]), levels).ravel()
 
-    def products(self, weights: Floats, positions: Positions) -> Floats | None:
-        """Return the products from those of pairs of values on each axis, which all cells share.
-
-        The product of two rows is that of pairs: g[x, i] g[y, i] = prod_a factor_a[x_a, z_ia] factor_a[y_a, z_ia]. Sums
-        over patterns for all combinations of pairs are those of a channel over pairs, one axis at a time.
-        """
-        pairs = [side * (side + 1) // 2 for side in (level.axis.values for level in self._levels)]
-        work = sum(level.size * float(math.prod(pairs[place:])) for place, level in enumerate(self._levels))
-        if math.prod(pairs) > MAX_PAIRS or work > MAX_PAIR_WORK:
-            return None
-        levels = [replace(level, axis=PairedAxis(level.axis)) for level in self._levels]
-        box = self._gathered(self._leaves(weights[None]), levels)[0]
-        at = []
-        for side, places in zip(self.sides, np.unravel_index(positions, self.sides), strict=True):
-            numbers = np.zeros((side, side), dtype=np.int64)
-            numbers[np.triu_indices(side)] = np.arange(side * (side + 1) // 2)
-            at.append((numbers + np.triu(numbers, 1).T)[places[:, None], places])
-        chosen: Floats = box[tuple(at)]
-        return chosen
+    def times(self, other: KroneckerChannel) -> KroneckerChannel | None:
+        """Return the products of both channels' likelihoods, pattern by pattern, where no axis is in both."""
+        factors, picks = [], []
+        for mine, theirs, own, others in zip(self.axes, other.axes, self.picks.T, other.picks.T, strict=True):
+            axis, chosen = (mine, own) if mine.factor.patterns else (theirs, others)
+            if mine.factor.patterns and theirs.factor.patterns:
+                return None
+            factors.append(axis.factor)
+            picks.append(np.where(chosen < axis.factor.patterns, chosen, MISSING))
+        return KroneckerChannel(factors, np.stack(picks, axis=1))
 
     def rows(self, positions: Positions) -> Floats:
         """Return rows of the matrix."""
         rows = np.ones((positions.size, self.patterns))
-        for axis, places, picks in zip(self.axes, np.unravel_index(positions, self.sides), self._picks.T, strict=True):
+        for axis, places, picks in zip(self.axes, np.unravel_index(positions, self.sides), self.picks.T, strict=True):
             here, back = np.unique(places, return_inverse=True)
             own = axis.factor.rows(here)
             if axis.has_missing:
@@ -319,7 +306,7 @@ class KroneckerChannel(Channel):
         logs = np.zeros((*self.sides, patterns.size))
         shift = self.log_scale[patterns].copy()
         for place, axis in enumerate(self.axes):
-            picks = self._picks[patterns, place]
+            picks = self.picks[patterns, place]
             present = picks < axis.factor.patterns
             own = np.zeros((axis.values, patterns.size))
             own[:, present] = axis.factor.log_columns(picks[present])
@@ -360,31 +347,3 @@ class SquaredAxis(Axis):
         self.log_scale, self.factor = 2.0 * axis.log_scale, axis.factor
         self._structured = None
         self.__dict__["columns"] = axis.columns**2
-
-
-class PairedAxis(Axis):
-    """An axis over pairs of values, whose likelihoods are multiplied; columns are multiplied when they are needed."""
-
-    def __init__(self, axis: Axis) -> None:
-        self._single, self._pairs = axis, np.triu_indices(axis.values)
-        self.values, self.outputs, self.has_missing = self._pairs[0].size, axis.outputs, axis.has_missing
-        self.log_scale, self.factor, self._structured = 2.0 * axis.log_scale, axis.factor, None
-
-    @cached_property
-    def columns(self) -> Floats:
-        """All products, outputs by pairs."""
-        return self._multiplied(self._single.columns)
-
-    def _multiplied(self, columns: Floats) -> Floats:
-        first, second = self._pairs
-        return columns[:, first] * columns[:, second]
-
-    def chosen(self, outputs: Positions, *, rising: bool = False) -> Floats:
-        """Return the products of some outputs."""
-        return self._multiplied(self._single.chosen(outputs, rising=rising))
-
-    def added(self, ratios: Floats, outputs: Positions, starts: Positions) -> Floats:
-        """Return sums of products times numbers, those between two starts together."""
-        places = np.arange(outputs.size)
-        each = sparse.csr_array((ratios, places, starts), shape=(starts.size - 1, outputs.size))
-        return np.asarray(each @ self.chosen(outputs))

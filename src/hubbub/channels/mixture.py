@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
 from hubbub.channels.base import CHUNK_ENTRIES, Channel
+from hubbub.channels.kronecker import KroneckerChannel
 from hubbub.channels.rounding import RoundingBound, gamma
 from hubbub.core.arrays import Floats, Positions, frozen
 
 
 class MixtureChannel(Channel):
-    """The sum of channels over the same values and patterns; each has the probability of its way as a factor."""
+    """The sum of products over the same values and patterns; each has the probability of its way as a factor."""
 
-    def __init__(self, terms: Sequence[Channel]) -> None:
+    def __init__(self, terms: Sequence[KroneckerChannel]) -> None:
         self.terms = tuple(terms)
         self.values, self.patterns = self.terms[0].values, self.terms[0].patterns
         scales = np.stack([term.log_scale for term in self.terms])
@@ -34,7 +37,29 @@ class MixtureChannel(Channel):
         return np.asarray(sum(own * term.rows(positions) for term, own in zip(self.terms, self._shares, strict=True)))
 
     def squares(self, weights: Floats) -> Floats:
-        """Return (stored squared) @ weights, from some rows at a time."""
+        """Return (stored squared) @ weights: squares of terms, and twice the product of each pair of terms."""
+        if self._pairs is None:
+            return self._squares_of_rows(weights)
+        total = np.zeros(self.values)
+        for term, own in zip(self.terms, self._shares, strict=True):
+            total += term.squares(own**2 * weights)
+        for (first, second), product in self._pairs.items():
+            total += 2.0 * product.backward(self._shares[first] * self._shares[second] * weights)
+        return total
+
+    @cached_property
+    def _pairs(self) -> dict[tuple[int, int], Channel] | None:
+        """The products of each pair of terms, up to their scales; None where two terms share an axis."""
+        products: dict[tuple[int, int], Channel] = {}
+        for pair in itertools.combinations(range(len(self.terms)), 2):
+            product = self.terms[pair[0]].times(self.terms[pair[1]])
+            if product is None:
+                return None
+            products[pair] = product
+        return products
+
+    def _squares_of_rows(self, weights: Floats) -> Floats:
+        """Return the squares from some rows at a time."""
         gathered = np.empty(self.values)
         step = max(1, CHUNK_ENTRIES // max(1, self.patterns))
         for first in range(0, self.values, step):

@@ -148,6 +148,21 @@ class Domain(Portable, ABC):
         """
         return plural(positions.size, "value")
 
+    def label_array(self, values: object) -> Array:
+        """Return labels as an array, one entry for each, as they are.
+
+        Parameters
+        ----------
+        values
+            Labels, in an array or list of any shape, or a single one.
+
+        Returns
+        -------
+        numpy.ndarray
+            The same labels.
+        """
+        return as_array(values)
+
     def index(self, values: object) -> Positions:
         """Return the positions of values.
 
@@ -166,7 +181,7 @@ class Domain(Portable, ABC):
         DomainError
             If a value is not in the domain.
         """
-        array = as_array(values)
+        array = self.label_array(values)
         positions = self.find(array)
         outside = positions < 0
         if outside.any():

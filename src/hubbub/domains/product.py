@@ -290,6 +290,25 @@ class Product(Domain):
             remedy=remedy,
         )
 
+    def label_array(self, values: object) -> Array:
+        """Return combinations as a structured array, with a field for each attribute.
+
+        Parameters
+        ----------
+        values
+            As in `columns`.
+
+        Returns
+        -------
+        numpy.ndarray
+            One entry for each value.
+        """
+        columns = {name: as_array(column) for name, column in self.columns(values).items()}
+        labels = np.empty(len(next(iter(columns.values()))), dtype=[(name, object) for name in columns])
+        for name, column in columns.items():
+            labels[name] = column
+        return labels
+
     def find(self, values: object) -> Positions:
         """Return positions, -1 for what is not in the domain.
 

@@ -6,22 +6,18 @@ from collections.abc import Mapping
 
 from hubbub.core.arrays import Array
 from hubbub.domains.base import Domain
-from hubbub.domains.product import Product
 
 
 def label_columns(domain: Domain) -> dict[str, Array]:
     """Return the labels as columns: `value`, or one for each attribute."""
-    if isinstance(domain, Product):
-        return {name: domain.labels[name] for name in domain.attributes}
-    return {"value": domain.labels}
+    labels = domain.labels
+    return {"value": labels} if labels.dtype.names is None else {name: labels[name] for name in labels.dtype.names}
 
 
 def json_labels(domain: Domain) -> list[object]:
     """Return the labels as JSON holds them: combinations as objects."""
-    labels = domain.labels.tolist()
-    if isinstance(domain, Product):
-        return [dict(zip(domain.attributes, label, strict=True)) for label in labels]
-    return list(labels)
+    names, labels = domain.labels.dtype.names, domain.labels.tolist()
+    return list(labels) if names is None else [dict(zip(names, label, strict=True)) for label in labels]
 
 
 def given_text(given: Mapping[str, object]) -> str:

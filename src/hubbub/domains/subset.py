@@ -70,6 +70,10 @@ class Subset(Domain):
         """Return the title of the area in `whole`."""
         return self.whole.area_title(self.positions[positions])
 
+    def label_array(self, values: object) -> Array:
+        """Return labels as `whole` reads them."""
+        return self.whole.label_array(values)
+
     def find(self, values: object) -> Positions:
         """Return positions, -1 for what is not in the domain."""
         inside = self.whole.find(values)

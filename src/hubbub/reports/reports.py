@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels import Channel, ConcatenatedChannel
-from hubbub.core.arrays import Codes, Floats, Positions, as_array, as_integer, frozen
+from hubbub.core.arrays import Codes, Floats, Positions, as_integer, frozen
 from hubbub.core.errors import OutputError, ReportsError, restated, shorten
 from hubbub.core.serialization import Portable
 from hubbub.core.text import plural
@@ -389,7 +389,7 @@ class Reports(Portable):
         >>> len(reports.restrict(["red", "green"]).domain)
         2
         """
-        positions = np.unique(np.atleast_1d(self.domain.index(as_array(values))))
+        positions = np.unique(np.atleast_1d(self.domain.index(values)))
         if positions.size == 0:
             raise ReportsError(
                 "no values to keep",

@@ -62,7 +62,9 @@ class DenseSystem(System):
         """Factorise over values, or over patterns by the Woodbury identity."""
         matrix = self._matrix
         if self._over_values:
-            live = moving_values(self._channel, curvature, barrier)
+            # No entry of G V G' is negative: its row sums bound the pull of all other values on one.
+            pull = self._channel.backward(curvature * self._channel.forward(np.ones_like(barrier)))
+            live = np.flatnonzero(barrier < LOCKED_BARRIER_RATIO * pull)
             if 0 < live.size < MAX_LIVE_SHARE * matrix.shape[0]:
                 return self._factor_live(live, curvature, barrier)
             np.multiply(matrix, np.sqrt(curvature), out=self._scaled)
@@ -173,7 +175,7 @@ class OperatorSystem(System):
         self._channel = channel
 
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
-        """Precondition by products of rows if the channel knows these, at least of near ones; by the diagonal otherwise."""
+        """Precondition by products with near values if the channel knows them, by the diagonal otherwise."""
         channel, precondition = self._channel, self._preconditioner(curvature, barrier)
 
         def step(right: Floats) -> Floats:
@@ -202,28 +204,13 @@ class OperatorSystem(System):
     def _preconditioner(self, curvature: Floats, barrier: Floats) -> Solve:
         near = self._channel.near_products(curvature)
         if near is None:
-            return self._by_moving_values(curvature, barrier)
+            diagonal = barrier + self._channel.squares(curvature)
+            return lambda right: right / diagonal
         from scipy.sparse.linalg import splu
 
         near.setdiag(near.diagonal() + barrier)
         factor = splu(near, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
         return lambda right: np.asarray(factor.solve(right))
-
-    def _by_moving_values(self, curvature: Floats, barrier: Floats) -> Solve:
-        """Factorise for the values that still move, where they are few and the channel knows their products."""
-        diagonal = barrier + self._channel.squares(curvature)
-        live = moving_values(self._channel, curvature, barrier)
-        products = self._channel.products(curvature, live) if 0 < live.size <= MAX_SQUARE_VALUES else None
-        if products is None:
-            return lambda right: right / diagonal
-        solve = _cholesky(products, barrier[live])
-
-        def step(right: Floats) -> Floats:
-            solution = right / diagonal
-            solution[live] = solve(right[live])
-            return solution
-
-        return step
 
 
 class StackedSystem(System):
@@ -265,15 +252,6 @@ def can_factorise(channel: Channel) -> bool:
     """Whether writing the matrix out and factorising over values takes no more than about a second."""
     work = float(channel.values) ** 2 * (channel.patterns + channel.values / 3)
     return channel.entries <= channel.max_written_entries and work <= MAX_FACTOR_WORK
-
-
-def moving_values(channel: Channel, curvature: Floats, barrier: Floats) -> Positions:
-    """Return the values that are not held nearly where they are by their barrier.
-
-    No entry of G V G' is negative: its row sums bound the pull of all other values on one.
-    """
-    pull = channel.backward(curvature * channel.forward(np.ones_like(barrier)))
-    return np.flatnonzero(barrier < LOCKED_BARRIER_RATIO * pull)
 
 
 def refined(solve: Solve, channel: Channel, curvature: Floats, barrier: Floats, right: Floats, *, times: int) -> Floats:
