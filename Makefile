@@ -78,6 +78,7 @@ studies: $(READY)
 	$(BIN)/python benchmarks/sets.py --against-likelihood
 	$(BIN)/python benchmarks/resolve.py $(if $(COUNTS),--counts $(COUNTS))
 	$(BIN)/python benchmarks/regions.py
+	$(BIN)/python benchmarks/attribute_references.py
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/trend.py
 	$(BIN)/python benchmarks/fit.py --fresh $(if $(COUNTS),--counts $(COUNTS))

@@ -22,6 +22,8 @@ ORDER = (
     "maximum",
     "peers",
     "first_use",
+    "rappor_association",
+    "attribute_references",
     "randomized_response",
     "planar",
     "sampling",

@@ -656,8 +656,8 @@ class SampleOneWithFakes(OneAtRandom):
     where Q_b is the distribution of outputs for fakes.
 
     Guarantee: `epsilon`, exactly, for any two combinations of values. The literature states the smaller
-    log(1 + (e^epsilon - 1) / d): that holds where combinations differ in one of d attributes that have equally many
-    values; `epsilon_of_one` is exact there for any attributes.
+    log(1 + (e^epsilon - 1) / d): that holds where combinations differ in one of d attributes, all with randomized
+    response and equally many values; `epsilon_of_one` is exact there for any attributes.
 
     Parameters
     ----------

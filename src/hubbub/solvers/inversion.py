@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Array, Floats, Positions
 from hubbub.core.errors import EstimateError
 from hubbub.core.text import plural
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
@@ -65,19 +65,17 @@ def _solve(block: Singles, weights: Floats) -> Floats:
     name, values = type(block.mechanism).__name__, len(block.mechanism.domain)
     outputs = block.mechanism.outputs
     count = None if outputs is None else len(outputs)
-    if count != values or block.codes.ndim != 1:
-        several = count is not None and block.codes.ndim != 1
-        there = "outputs of several attributes" if several else f"{count or 'infinitely many'} outputs"
+    if outputs is None or count != values:
         raise _not_invertible(
             "only a square matrix can be inverted",
             where=name,
-            got=f"{values} values and {there}",
-            expected="one output for each value" if several else "as many outputs as values",
+            got=f"{values} values and {'infinitely many' if count is None else count} outputs",
+            expected="as many outputs as values",
             reason=", which need no inverse",
         )
     matrix = block.mechanism.checked_matrix()
     shares = np.zeros(values)
-    shares[block.codes] = weights / weights.sum()
+    shares[_columns(block, outputs)] = weights / weights.sum()
     scale = np.linalg.svd(matrix, compute_uv=False)
     rank = int(np.count_nonzero(scale > scale[0] * values * np.finfo(np.float64).eps))
     if rank < values:
@@ -90,6 +88,26 @@ def _solve(block: Singles, weights: Floats) -> Floats:
         )
     solution: Floats = np.linalg.solve(matrix.T, shares).astype(np.float64)
     return solution
+
+
+def _columns(block: Singles, outputs: Array) -> Positions:
+    """Return the column of the matrix of each pattern."""
+    if block.codes.ndim == 1:
+        return block.codes
+    codes = block.mechanism.output_space.encode(outputs)
+    column_of = {tuple(code): column for column, code in enumerate(codes.tolist())}
+    columns = [column_of.get(tuple(code)) for code in block.codes.tolist()]
+    if None in columns:
+        raise _not_invertible(
+            "a report lacks an attribute",
+            where=type(block.mechanism).__name__,
+            got=block.mechanism.output_space.write(
+                block.mechanism.output_space.decode(block.codes[[columns.index(None)]])[0]
+            ),
+            expected="reports with an output for every attribute",
+            reason=", which take reports with some attributes",
+        )
+    return np.array(columns, dtype=np.int64)
 
 
 def normalised(solution: Floats) -> Floats:
