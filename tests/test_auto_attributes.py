@@ -327,3 +327,18 @@ def test_families_suit_the_number_of_attributes_and_the_size() -> None:
         family.name.split(",")[0] for family in attribute_families(three, uses_newton=True, max_updates=9, told=told)
     }
     assert titles == {"uniform", INDEPENDENT, DELTA_RULE.family}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("users", [1, 3, 10])
+def test_a_few_users_have_an_estimate(users: int) -> None:
+    """The flow of EM overshoots for several classes and few reports: its steps are then made one by one."""
+    people = hb.Product(age=hb.Integers(0, 5), smoker=hb.Categories(["no", "yes"]), region=hb.Categories(list("nesw")))
+    for epsilon in (3.0, 12.0):
+        both = hb.Split.with_budget(people, epsilon, hb.RandomizedResponse)
+        for seed in range(3):
+            rng = np.random.default_rng(seed)
+            values = people.labels[rng.choice(len(people), users)]
+            found = hb.estimate(hb.Reports.from_outputs(both, both.privatize(values, rng=rng)))
+            assert np.isfinite(found.probabilities).all()
+            assert found.probabilities.sum() == pytest.approx(1.0)

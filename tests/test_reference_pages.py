@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -257,7 +257,12 @@ def documented(anchor: str, rows: Mapping[str, list[list[str]]]) -> dict[str, st
     return entries
 
 
-IS_OF_TYPE = {
+def is_label(value: object) -> bool:
+    """Whether a value of one attribute is what JSON holds of it."""
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+IS_OF_TYPE: dict[str, Callable[[Any], bool]] = {
     "text": lambda value: isinstance(value, str),
     "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
@@ -265,11 +270,11 @@ IS_OF_TYPE = {
     "null": lambda value: value is None,
     "object": lambda value: isinstance(value, dict),
     "open": lambda value: isinstance(value, dict),
-    "value": lambda value: isinstance(value, str | int) and not isinstance(value, bool),
+    "value": lambda value: is_label(value) or (isinstance(value, dict) and all(map(is_label, value.values()))),
     "list": lambda value: isinstance(value, list) and all(isinstance(each, dict) for each in value),
     "list of text": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
     "list of integer": lambda value: isinstance(value, list) and all(isinstance(each, int) for each in value),
-    "list of value": lambda value: isinstance(value, list) and all(isinstance(each, str | int) for each in value),
+    "list of value": lambda value: isinstance(value, list) and all(map(IS_OF_TYPE["value"], value)),
 }
 NEVER_FILLED = {"collect and merge": "dates.sources[]"}  # a tally has dates, but no files that were read for it
 QUICK_DOCUMENTS = ("privatize", "groups", "resolve", "errors")
@@ -285,7 +290,11 @@ QUICK_DOCUMENTS = ("privatize", "groups", "resolve", "errors")
 def test_json_documents_are_what_the_page_says(command: str, tmp_path: Path) -> None:
     json_documents.write_inputs(tmp_path)
     types = documented(command.replace(" ", "-"), tables(REFERENCE / "json.md"))
-    is_open = tuple(f"{path}." for path, kind in types.items() if kind == "open")
+    is_open = tuple(
+        f"{path}{'[]' if kind == 'list of value' else ''}."
+        for path, kind in types.items()
+        if kind.startswith(("open", "value", "list of value"))
+    )
     seen = set()
     for document in json_documents.documents(command, tmp_path):
         assert document["version"] == 1

@@ -182,6 +182,7 @@ def _audit(
         empirical=empirical,
         fit=None if mechanism is None else compare_with_matrix(mechanism, drawn),
         budget=budget_from_spending([(subject.spent, metric)], reports_per_user, domain),
+        domain=domain,
         attributes=None if mechanism is None or exact is None else prove_attribute_epsilons(mechanism),
         one_report=None if mechanism is None or exact is None else prove_one_report_epsilon(mechanism),
     )

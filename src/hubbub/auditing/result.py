@@ -16,6 +16,8 @@ from hubbub.auditing.exact_epsilon import LOOSE_SHARE, AttributeEpsilons, ExactE
 from hubbub.auditing.privacy_budget import Budget
 from hubbub.auditing.sampler_fit import DrawsFit
 from hubbub.core.text import listed, percent, plural
+from hubbub.domains import Domain
+from hubbub.domains.product_labels import json_value
 from hubbub.estimators.result import finite
 from hubbub.intake.study import Study
 from hubbub.rendering import Fact, facts_html
@@ -48,6 +50,8 @@ class Audit:
         A test of these draws against the matrix; None for a sampler of your own.
     budget
         The total epsilon that a user spends.
+    domain
+        The values.
     one_report
         The proof for a single report, if the reports of one user share a memory.
     attributes
@@ -73,6 +77,7 @@ class Audit:
     empirical: EmpiricalBound
     fit: DrawsFit | None
     budget: Budget
+    domain: Domain
     one_report: ExactEpsilon | None = None
     attributes: AttributeEpsilons | None = None
 
@@ -150,8 +155,8 @@ class Audit:
             "unit": self.unit,
             "holds": self.holds,
             "verdict": self.verdict,
-            "exact": None if self.exact is None else _exact_document(self.exact),
-            "one_report": None if self.one_report is None else _exact_document(self.one_report),
+            "exact": None if self.exact is None else self._exact_document(self.exact),
+            "one_report": None if self.one_report is None else self._exact_document(self.one_report),
             "attributes": None if self.attributes is None else _attributes_document(self.attributes),
             "realised_share": None if self.realised_share is None else finite(self.realised_share),
             "loose": self.loose,
@@ -159,7 +164,9 @@ class Audit:
             "empirical": {
                 **asdict(self.empirical),
                 "low": finite(self.empirical.low),
-                "values": list(self.empirical.values),
+                "values": [json_value(value, self.domain) for value in self.empirical.values],
+                "value": json_value(self.empirical.value, self.domain),
+                "other": json_value(self.empirical.other, self.domain),
             },
             "fit": None if self.fit is None else {**asdict(self.fit), "rejected": self.fit.rejected},
             "text": self.explain(),
@@ -169,6 +176,10 @@ class Audit:
         """Return the findings and the budget as one JSON document."""
         document = {"version": 1, **self.document(), "budget": self.budget.document()}
         return json.dumps(document, allow_nan=False, ensure_ascii=False)
+
+    def _exact_document(self, exact: ExactEpsilon) -> dict[str, Any]:
+        pair = {"value": json_value(exact.value, self.domain), "other": json_value(exact.other, self.domain)}
+        return _exact_document(exact) | pair
 
     @property
     def _epsilon_text(self) -> str:

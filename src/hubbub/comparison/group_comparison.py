@@ -16,6 +16,7 @@ from hubbub.core.arrays import Floats
 from hubbub.core.serialization import Portable
 from hubbub.core.text import listed, plural, whole_percent
 from hubbub.domains import Domain
+from hubbub.domains.product_labels import json_value
 from hubbub.estimators.result import finite
 from hubbub.intervals.linear_statistic import VALUE
 from hubbub.intervals.result import error_text
@@ -282,7 +283,7 @@ class GroupComparison(Portable):
         reasons = (reason or None for group in self.standard_error_reasons for reason in group)
         rows = [
             {name: finite(each) if isinstance(each, float) else each for name, each in row.items()}
-            | {"standard_error_reason": reason}
+            | {"value": json_value(row["value"], self.domain), "standard_error_reason": reason}
             for row, reason in zip(frame, reasons, strict=True)
         ]
         return {

@@ -19,10 +19,11 @@ from hubbub.comparison.comparison_sentences import (
 from hubbub.comparison.distance_intervals import IntervalEstimate
 from hubbub.comparison.equality_test import Equality
 from hubbub.comparison.quantile_differences import QuantileDifference
-from hubbub.core.arrays import Floats, plain
+from hubbub.core.arrays import Floats
 from hubbub.core.serialization import Portable
 from hubbub.core.text import percent, plural, whole_percent
 from hubbub.domains import Domain
+from hubbub.domains.product_labels import json_value
 from hubbub.estimators.result import finite
 from hubbub.intervals.linear_statistic import VALUE
 from hubbub.intervals.result import error_text, errors_note
@@ -312,7 +313,7 @@ class Comparison(Portable):
             **{name: None if distance is None else distance._asdict() for name, distance in distances.items()},
             "quantiles": [each._asdict() for each in self.quantiles],
             "values": [
-                {"value": plain(label), **dict(zip(columns, row, strict=True))}
+                {"value": json_value(label, self.domain), **dict(zip(columns, row, strict=True))}
                 for label, row in zip(self.labels.tolist(), rows, strict=True)
             ],
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hubbub.core.arrays import Array
+from hubbub.core.arrays import Array, plain
 from hubbub.domains.base import Domain
 
 
@@ -18,6 +18,14 @@ def json_labels(domain: Domain) -> list[object]:
     """Return the labels as JSON holds them: combinations as objects."""
     names, labels = domain.labels.dtype.names, domain.labels.tolist()
     return list(labels) if names is None else [dict(zip(names, label, strict=True)) for label in labels]
+
+
+def json_value(value: object, domain: Domain) -> object:
+    """Return a value, or a name that stands for several, as JSON holds it."""
+    plain_value, names = plain(value), domain.labels.dtype.names
+    if names is None or not isinstance(plain_value, tuple):
+        return plain_value
+    return dict(zip(names, plain_value, strict=True))
 
 
 def given_text(given: Mapping[str, object]) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 from hubbub.association import Independence
 from hubbub.attribute_shares import AttributeShares
 from hubbub.comparison import Comparison, GroupComparison
-from hubbub.core.arrays import plain
+from hubbub.domains import Domain
+from hubbub.domains.product_labels import json_labels, json_value
 from hubbub.estimators import Estimate
 from hubbub.estimators.result import attributes_of, finite
 from hubbub.goodness_of_fit import FitTest
@@ -63,7 +64,7 @@ def estimate_document(
         "epsilon_per_user": epsilon_document(summary.spent, summary.study, users_named=summary.named),
         "fit": None if check is None or check.fit is None else fit_document(check.fit),
         "interval": None if check is None else interval_document(check.band),
-        "worst_case_shift": None if check is None else shift_document(check.shift),
+        "worst_case_shift": None if check is None else shift_document(check.shift, check.band.domain),
         "suggestion": None if check is None or resolution is None else suggestion(resolution, check.band.low),
         **regions_document(regions),
         "marginals": None if attributes is None else marginals_document(estimate, attributes),
@@ -125,7 +126,7 @@ def groups_document(by: Sequence[str], documents: Mapping[str, dict[str, Any]]) 
 
 def check_document(summary: Summary, check: Check) -> dict[str, Any]:
     """Return the document that ``hubbub check --json`` prints."""
-    identified, fit, labels = check.identification, check.fit, check.band.domain.labels.tolist()
+    identified, fit, labels = check.identification, check.fit, json_labels(check.band.domain)
     direction = identified.direction
     return {
         "version": 1,
@@ -147,7 +148,7 @@ def check_document(summary: Summary, check: Check) -> dict[str, Any]:
             "text": identified.explain(),
         },
         "fit": None if fit is None else fit_document(fit),
-        "worst_case_shift": shift_document(check.shift),
+        "worst_case_shift": shift_document(check.shift, check.band.domain),
         "interval": interval_document(check.band),
         **regions_document(check.regions),
         "values": values_document(check),
@@ -247,7 +248,7 @@ def values_document(check: Check) -> list[dict[str, Any]]:
             **{name: finite(number) for name, number in zip(columns, row, strict=True)},
             "standard_error_reason": reason or None,
         }
-        for value, row, reason in zip(band.domain.labels.tolist(), rows, band.standard_error_reasons, strict=True)
+        for value, row, reason in zip(json_labels(band.domain), rows, band.standard_error_reasons, strict=True)
     ]
 
 
@@ -270,12 +271,12 @@ def interval_document(band: Band) -> dict[str, Any]:
     }
 
 
-def shift_document(shift: Shift) -> dict[str, Any]:
+def shift_document(shift: Shift, domain: Domain) -> dict[str, Any]:
     """Return how far fake users could move a value."""
     return {
         "share": shift.share,
         "shift": float(shift),
-        "value": plain(shift.value),
+        "value": json_value(shift.value, domain),
         "output": shift.output,
         "before": shift.before,
         "after": shift.after,

@@ -11,6 +11,7 @@ from hubbub.core.arrays import Array, Floats, Positions
 from hubbub.core.serialization import Portable
 from hubbub.core.text import percent, plural, whole_percent
 from hubbub.domains import Domain
+from hubbub.domains.product_labels import json_value
 from hubbub.rendering import Fact, facts_html, table_html
 from hubbub.rendering.new_figure import axes_or_new
 from hubbub.resolution.part_names import part_title
@@ -235,7 +236,7 @@ class Resolution(Portable):
             "parts": [
                 {
                     "part": part.title,
-                    "values": part.values.tolist(),
+                    "values": [json_value(value, self.domain) for value in part.values.tolist()],
                     "estimate": part.estimate,
                     "low": part.low,
                     "high": part.high,

@@ -24,6 +24,7 @@ from hubbub.solvers.em_path import MAX_STOP_RATIO, MIN_FLOW_UPDATES, flowed
 
 START_DEVIATION = 0.5  # of the logarithms at the random starts
 MIN_FACTOR = 1e-30  # of a class or of one of its shares, below which it is as good as none
+LOST = 1e-9  # nats per user: a step that makes reports less likely by more has overshot
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +55,25 @@ class LatentClasses:
         def factors(states: Floats) -> Floats:
             return self._updated(channel, shares, states) / np.maximum(states, MIN_PLAIN_PROBABILITY)
 
+        def values(states: Floats) -> Floats:
+            """Return the mean log-likelihood of each state."""
+            fitted = np.log(np.maximum(channel.forward(self.distributions(states)), MIN_PLAIN_PROBABILITY))
+            return np.asarray(np.einsum("bi,bi->b", shares, fitted))
+
+        def advanced(states: Floats, updates: int) -> Floats:
+            """Return states after as many updates: by the flow, or where that is lost, one by one.
+
+            The flow may overshoot: with several classes the likelihood is not concave.
+            """
+            with np.errstate(over="ignore", invalid="ignore"):
+                further = self._normal(flowed(factors, states, updates))
+                lost = ~(values(further) >= values(states) - LOST)  # also what is not a number
+            if lost.any():
+                further[lost] = states[lost]
+                for _ in range(updates):
+                    further[lost] = self._updated(channel, shares[lost], further[lost])
+            return further
+
         updates = 0
         for stop in stops:
             while updates < min(stop, MIN_FLOW_UPDATES):
@@ -61,12 +81,11 @@ class LatentClasses:
                 updates += 1
             while updates < stop:
                 further = min(stop - updates, math.ceil((MAX_STOP_RATIO - 1.0) * updates))
-                states = self._normal(flowed(factors, states, further))
+                states = advanced(states, further)
                 updates += further
             thetas = self.distributions(states)
-            fitted = np.log(np.maximum(channel.forward(thetas), MIN_PLAIN_PROBABILITY))
-            values = np.einsum("bi,bi->b", shares, fitted).reshape(len(weights), count)
-            best = np.arange(len(weights)) * count + values.argmax(axis=1)
+            found = values(states).reshape(len(weights), count)
+            best = np.arange(len(weights)) * count + found.argmax(axis=1)
             yield updates, thetas[best]
 
     def distributions(self, states: Floats) -> Floats:
