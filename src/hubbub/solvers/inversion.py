@@ -64,12 +64,12 @@ def _mixture_text(reports: Reports) -> str:
 def _solve(block: Singles, weights: Floats) -> Floats:
     name, values = type(block.mechanism).__name__, len(block.mechanism.domain)
     outputs = block.mechanism.outputs
-    count = None if outputs is None else len(outputs)
-    if outputs is None or count != values:
+    is_endless = outputs is None or (block.codes.ndim != 1 and block.mechanism.domain.product is None)
+    if outputs is None or is_endless or len(outputs) != values:
         raise _not_invertible(
             "only a square matrix can be inverted",
             where=name,
-            got=f"{values} values and {'infinitely many' if count is None else count} outputs",
+            got=f"{values} values and {'infinitely many' if outputs is None or is_endless else len(outputs)} outputs",
             expected="as many outputs as values",
             reason=", which need no inverse",
         )
