@@ -7,9 +7,11 @@ from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.local_hashing import LocalHashing
 from hubbub.mechanisms.longitudinal_rappor import LongitudinalRappor
 from hubbub.mechanisms.matrix import Cloaking, Matrix
+from hubbub.mechanisms.one_among_fakes import SampleOneWithFakes
+from hubbub.mechanisms.one_at_random import SampleOne
 from hubbub.mechanisms.planar import PlanarGeometric, PlanarLaplace
 from hubbub.mechanisms.randomized_response import RandomizedResponse
-from hubbub.mechanisms.several_attributes import SampleOne, SampleOneWithFakes, Split
+from hubbub.mechanisms.split_attributes import Split
 from hubbub.mechanisms.subset_selection import SubsetSelection
 from hubbub.mechanisms.survey_designs import CrosswiseModel, ForcedResponse, UnrelatedQuestion, Warner
 from hubbub.mechanisms.unary_encoding import OptimizedUnary, Rappor
