@@ -32,7 +32,7 @@ def command(
     """Test whether two attributes are related, and say how strongly."""
     from hubbub.association import independence
     from hubbub.core import validation
-    from hubbub.exporting.json_documents import independence_document
+    from hubbub.exporting.json_documents import of_reports_document
     from hubbub.exporting.result_files import write_comparison
     from hubbub.rendering import picture_title
     from hubbub.reports import Reports
@@ -43,7 +43,7 @@ def command(
     assert isinstance(study_input.reports, Reports)  # noqa: S101  # without a cluster they are here
     run = independence.steps(study_input.reports, *_pair(attributes, study_input.reports), level=level)
     answer = follow(run, "comparing attributes")
-    document = independence_document(study_input.summary, answer)
+    document = of_reports_document(study_input.summary, answer)
     if output is not None:
         summary = study_input.summary
         title = picture_title(summary.study.name, users=summary.users, level=level)

@@ -175,23 +175,9 @@ def fit_document(fit: FitTest) -> dict[str, Any]:
     }
 
 
-def resolution_document(summary: Summary, resolution: Resolution) -> dict[str, Any]:
-    """Return the document that ``hubbub resolve --json`` prints."""
-    own = resolution.document()
-    return {
-        "version": own.pop("version"),
-        "fingerprint": summary.study.fingerprint,
-        "users": summary.users,
-        "rejected": sum(summary.rejected.values()),
-        "notes": list(summary.notes),
-        "epsilon_per_user": epsilon_document(summary.spent, summary.study, users_named=summary.named),
-        **own,
-    }
-
-
-def independence_document(summary: Summary, answer: Independence) -> dict[str, Any]:
-    """Return the document that ``hubbub independence --json`` prints."""
-    own = answer.document()
+def of_reports_document(summary: Summary, result: Resolution | Independence) -> dict[str, Any]:
+    """Return the document that ``hubbub resolve --json`` and ``hubbub independence --json`` print."""
+    own = result.document()
     return {
         "version": own.pop("version"),
         "fingerprint": summary.study.fingerprint,
