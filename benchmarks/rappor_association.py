@@ -6,8 +6,9 @@ The settings are those of google/rappor's simulations: `tests/assoc_sim.R` with 
 filters and privacy of `tests/regtest_spec.py`; and basic RAPPOR, one bit for each of 32 values. With `--checkout`, a
 copy of its repository (commit a13fa96), its R code and its faster C++ loop run on the same reports, in the same run,
 with one thread each, `mle` to a gap of 1e-6 nats per user; times are seconds of the processor, which a busy machine
-does not change much. What they gave is kept in results/rappor_association.json. Without it, hubbub runs again and its errors are compared with what was kept.
-`--draws N` draws each setting N times and compares the errors alone, with the C++ loop, whose estimate is the same.
+does not change much. What they gave is kept in results/rappor_association.json. Without it, hubbub runs again and its
+errors are compared with what was kept. `--draws N` draws each setting N times and compares the errors alone, with the
+C++ loop, whose estimate is the same.
 """
 
 from __future__ import annotations
