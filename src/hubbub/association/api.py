@@ -93,7 +93,7 @@ def independence(
     >>> counts = {("yes", "a"): 260, ("yes", "b"): 240, ("no", "a"): 240, ("no", "b"): 260}
     >>> reports = hb.Reports.from_counts(hb.Split(parts), counts)
     >>> print(hb.independence(reports, "tea", "town").sentence)
-    No sign of dependence between tea and town (p = 0.20). An association with a Cramer's V of up to 0.174 could go
+    No sign of dependence between tea and town (p = 0.20). An association with a Cramer's V of up to 0.184 could go
     unnoticed.
 
     Users who report one attribute each say nothing about the two together:

@@ -43,7 +43,7 @@ def max_mutual_information(table: Floats) -> float:
 def odds_ratio(four: Floats) -> float:
     """Return p_11 p_22 / (p_12 p_21) of a table of four shares; inf or NaN where shares are 0.
 
-    >>> odds_ratio(np.array([[0.4, 0.1], [0.2, 0.3]])), odds_ratio(np.array([[0.4, 0.0], [0.2, 0.4]]))
+    >>> round(odds_ratio(np.array([[0.4, 0.1], [0.2, 0.3]])), 9), odds_ratio(np.array([[0.4, 0.0], [0.2, 0.4]]))
     (6.0, inf)
     """
     above, below = float(four[0, 0] * four[1, 1]), float(four[0, 1] * four[1, 0])
