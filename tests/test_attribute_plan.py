@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import hubbub as hb
+from hubbub.intake.value_counts import read_counts
 from hubbub.planning.attribute_plan import ways_at
 from hubbub.planning.truths import truths_from
 
@@ -75,6 +77,24 @@ def test_the_ways_protect_equally() -> None:
         runs=20,
     )
     assert "do not protect equally: between any two combinations, epsilon is a 2 and b 1" in plan.explain()
+
+
+def test_the_truth_is_a_table_of_counts(tmp_path: Path) -> None:
+    """In Python by combinations; in a file with a column for each attribute, as estimates are written."""
+    shares = np.random.default_rng(2).dirichlet(np.ones(len(PEOPLE)))
+    counts = {tuple(label): 1000.0 * share for label, share in zip(PEOPLE.labels.tolist(), shares, strict=True)}
+    plan = hb.plan_attributes(PEOPLE, epsilon=2.0, users=500, truth=counts)
+    assert plan.errors == hb.plan_attributes(PEOPLE, epsilon=2.0, users=500, truth=shares).errors
+    assert "Assumed: 500 users, the given counts; medians" in plan.explain()
+    lines = [",".join(map(str, (*label, count))) for label, count in counts.items()]
+    (tmp_path / "truth.csv").write_text("\n".join(["sex,town,age,count", *lines]) + "\n")
+    study = hb.Study(domain=PEOPLE, mechanisms={"both": ways_at(PEOPLE, 2.0)["split"]})
+    read = read_counts(tmp_path / "truth.csv", study)
+    assert read == pytest.approx(counts)
+    (tmp_path / "truth.csv").write_text("sex,town,count\nf,a,3\n")
+    with pytest.raises(hb.IntakeError) as caught:
+        read_counts(tmp_path / "truth.csv", study)
+    assert caught.value.expected == "one of sex,town,age,count"
 
 
 def test_more_users_err_less_and_the_same_seed_errs_the_same() -> None:

@@ -161,6 +161,9 @@ def _audit(
 ) -> Generator[Progress, None, Audit]:
     mechanism, domain, metric = subject.mechanism, subject.domain, subject.metric
     exact, unproven = yield from _prove(mechanism)
+    attributes = None
+    if mechanism is not None and exact is not None:
+        attributes = yield from prove_attribute_epsilons.steps(mechanism)
     drawn = yield from draw_outputs(subject.sampler, domain, draws)
     empirical = bound_from_draws(
         drawn,
@@ -183,7 +186,7 @@ def _audit(
         fit=None if mechanism is None else compare_with_matrix(mechanism, drawn),
         budget=budget_from_spending([(subject.spent, metric)], reports_per_user, domain),
         domain=domain,
-        attributes=None if mechanism is None or exact is None else prove_attribute_epsilons(mechanism),
+        attributes=attributes,
         one_report=None if mechanism is None or exact is None else prove_one_report_epsilon(mechanism),
     )
 

@@ -32,7 +32,7 @@ def command(
     """Test whether two attributes are related, and say how strongly."""
     from hubbub.association import independence
     from hubbub.core import validation
-    from hubbub.exporting.json_documents import of_reports_document
+    from hubbub.exporting.json_documents import result_document
     from hubbub.exporting.result_files import write_comparison
     from hubbub.rendering import picture_title
     from hubbub.reports import Reports
@@ -43,7 +43,7 @@ def command(
     assert isinstance(study_input.reports, Reports)  # noqa: S101  # without a cluster they are here
     run = independence.steps(study_input.reports, *_pair(attributes, study_input.reports), level=level)
     answer = follow(run, "comparing attributes")
-    document = of_reports_document(study_input.summary, answer)
+    document = result_document(study_input.summary, answer)
     if output is not None:
         summary = study_input.summary
         title = picture_title(summary.study.name, users=summary.users, level=level)
@@ -58,9 +58,9 @@ def command(
 
 def _pair(text: str | None, reports: Reports) -> tuple[str, str]:
     """Return the two attributes that are named; both where there are two."""
-    from hubbub.estimators.result import attributes_of
+    from hubbub.reports.attribute_reduction import product_of
 
-    product = attributes_of(reports.domain, "hubbub independence")
+    product = product_of(reports, "independence(reports)")
     names = list(product.attributes) if text is None else [name.strip() for name in text.split(",")]
     if len(names) != 2:
         raise typer.BadParameter(

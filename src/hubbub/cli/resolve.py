@@ -31,7 +31,7 @@ def command(
 ) -> None:
     """Divide the values into the finest parts whose shares the reports tell."""
     from hubbub.core import validation
-    from hubbub.exporting.json_documents import of_reports_document
+    from hubbub.exporting.json_documents import result_document
     from hubbub.exporting.result_files import write_resolution
     from hubbub.rendering import picture_title
     from hubbub.reports import Reports
@@ -45,7 +45,7 @@ def command(
     assert isinstance(study_input.reports, Reports)  # noqa: S101  # without a cluster they are here
     run = resolve_reports.steps(study_input.reports, relative, level, method=method)
     resolution = follow(run, "resolving")
-    document = of_reports_document(study_input.summary, resolution)
+    document = result_document(study_input.summary, resolution)
     if output is not None:
         summary = study_input.summary
         title = picture_title(summary.study.name, users=summary.users, level=resolution.level)

@@ -457,12 +457,15 @@ def attributes_of(domain: Domain, where: str) -> Product:
     """Return the product whose attributes are asked for, or say that there are none."""
     if domain.product is not None:
         return domain.product
+    restricted = domain.unrestricted.product is not None
     raise EstimateError(
-        "the values are not combinations of attributes",
+        "some combinations were left out" if restricted else "the values are not combinations of attributes",
         where=where,
         got=domain.describe(),
         expected="an estimate over a Product, such as hubbub.Product(age=..., sex=...)",
-        remedy="use the estimate itself: it has one attribute",
+        remedy="estimate from the reports before restrict(...)"
+        if restricted
+        else "use the estimate itself: it has one attribute",
     )
 
 

@@ -175,7 +175,7 @@ def fit_document(fit: FitTest) -> dict[str, Any]:
     }
 
 
-def of_reports_document(summary: Summary, result: Resolution | Independence) -> dict[str, Any]:
+def result_document(summary: Summary, result: Resolution | Independence) -> dict[str, Any]:
     """Return the document that ``hubbub resolve --json`` and ``hubbub independence --json`` print."""
     own = result.document()
     return {

@@ -1,8 +1,8 @@
 """Counts of values: how many people hold each value, from any table that hubbub reads.
 
 `plan` takes such a file as the truth: ``value,count`` for every domain, ``x,y,count`` or ``column,row,count`` for a
-grid, ``lat,lon,count`` for a grid on the map (points of one cell add up there). An estimate that was written as a
-table, ``value,probability``, is one too.
+grid, ``lat,lon,count`` for a grid on the map (points of one cell add up there), and a column for each of several
+attributes besides ``count``. An estimate that was written as a table, ``value,probability``, is one too.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _columns(source: Source, domain: Domain) -> tuple[str, tuple[str, ...]]:
     """Return the column of counts, and the columns that say which value is counted."""
     names = source.header()
     counts = [name for name in COUNT_COLUMNS if name in names]
-    layouts: list[tuple[str, ...]] = [("value",)]
+    layouts: list[tuple[str, ...]] = [("value",)] if domain.product is None else [tuple(domain.product.attributes)]
     if domain.grid is not None:
         layouts += CELL_COLUMNS
     if domain.is_on_map:
@@ -133,6 +133,8 @@ def _positions(
     source: Source, places: list[int], domain: Domain, reader: ValueReader, columns: Mapping[str, pa.ChunkedArray]
 ) -> Positions:
     """Return the position of each row's value; `places` are those of the rows in the source."""
+    if domain.product is not None:
+        return reader.read_label_columns(columns)
     if "value" in columns:
         return reader.read_labels(columns["value"])
     if "lat" in columns:

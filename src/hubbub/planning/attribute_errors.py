@@ -43,7 +43,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class MarginError:
+class VariationQuantiles:
     """The total variation to expect: its median, and what nine of ten studies stay below."""
 
     median: float
@@ -84,7 +84,7 @@ def _law(part: Mechanism) -> AxisLaw | None:
 
 def expected_error(
     told: Told, truth: Floats, possible: Floats, users: int, runs: int, rng: np.random.Generator
-) -> MarginError:
+) -> VariationQuantiles:
     """Return the error to expect of the joint shares of attributes; `truth` has an axis for each of them."""
     supports = [law.support for law in told.laws if law.support is not None]
     reporting = max(1, round(users * told.share))
@@ -92,7 +92,7 @@ def expected_error(
         matrices = [_matrix(law, side) for law, side in zip(told.laws, truth.shape, strict=True)]
         found = _updated(matrices, _drawn(matrices, truth, reporting, runs, rng), possible)
         errors = 0.5 * np.abs(found - truth).reshape(runs, -1).sum(axis=1)
-        return MarginError(float(np.median(errors)), float(np.quantile(errors, NINTH)))
+        return VariationQuantiles(float(np.median(errors)), float(np.quantile(errors, NINTH)))
     matrices = [law.matrix for law in told.laws if law.matrix is not None]
     if len(matrices) == len(told.laws):
         found = _drawn(matrices, truth, reporting, runs, rng)
@@ -103,7 +103,7 @@ def expected_error(
     kept = np.flatnonzero(possible.ravel())
     shares = np.stack([projected(study[kept]) for study in found.reshape(runs, -1)])
     errors = 0.5 * np.abs(shares - truth.ravel()[kept]).sum(axis=1)
-    return MarginError(float(np.median(errors)), float(np.quantile(errors, NINTH)))
+    return VariationQuantiles(float(np.median(errors)), float(np.quantile(errors, NINTH)))
 
 
 def _drawn(matrices: Sequence[Floats], truth: Floats, users: int, runs: int, rng: np.random.Generator) -> Floats:

@@ -14,6 +14,7 @@ import numpy as np
 from hubbub.client import as_whole
 from hubbub.core import validation
 from hubbub.core.arrays import Floats, as_real
+from hubbub.core.defaults import TRUTH_SHAPES
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.serialization import Portable
@@ -30,7 +31,7 @@ from hubbub.mechanisms import (
 )
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
 from hubbub.mechanisms.several_attributes import SeveralAttributes
-from hubbub.planning.attribute_errors import MarginError, expected_error, told_by, variance_of_oracle
+from hubbub.planning.attribute_errors import VariationQuantiles, expected_error, told_by, variance_of_oracle
 from hubbub.planning.plan_tables import TextTable
 from hubbub.planning.truths import truths_from
 from hubbub.rendering import Fact, facts_html, table_html
@@ -46,7 +47,7 @@ WHERE = "plan_attributes"
 
 
 @dataclass(frozen=True)
-class AttributesError:
+class WayErrors:
     """The error of one way to report, for one attribute or for two together.
 
     `told` says whether reports tell about them at all; where they do and `median` is None, it could not be simulated.
@@ -66,7 +67,7 @@ class AttributesPlan(Portable):
 
     Attributes
     ----------
-    errors : tuple of AttributesError
+    errors : tuple of WayErrors
         For each way, the total variation of every attribute's distribution, and of the joint one of every pair.
     users : int
         The number of users.
@@ -86,7 +87,7 @@ class AttributesPlan(Portable):
     For single attributes, sample-one errs least: a total variation of about 0.015, on average.
     """
 
-    errors: tuple[AttributesError, ...]
+    errors: tuple[WayErrors, ...]
     users: int
     truth: str
     runs: int
@@ -168,7 +169,7 @@ class AttributesPlan(Portable):
             told = listed([f"{way} {epsilon:.4g}" for way, epsilon in self.ways.items()])
             lines.append(f"The ways do not protect equally: between any two combinations, epsilon is {told}.")
         lines.append(
-            f"Assumed: {self.users:,} users, a {self.truth} truth; medians of {self.runs} simulated studies per error."
+            f"Assumed: {self.users:,} users, {_truth_text(self.truth)}; medians of {self.runs} simulated studies per error."
         )
         return lines
 
@@ -265,7 +266,13 @@ class AttributesPlan(Portable):
         return json.dumps(self.document(), allow_nan=False, ensure_ascii=False)
 
 
-def _cell_text(error: AttributesError) -> str:
+def _truth_text(name: str) -> str:
+    """Return the assumed truth in words: a shape, what the caller passed, or a file."""
+    passed = {"given": "the given shares", "counts": "the given counts", "estimate": "the given estimate"}
+    return f"a {name} truth" if name in TRUTH_SHAPES else passed.get(name, f"the shares in {name}")
+
+
+def _cell_text(error: WayErrors) -> str:
     if error.median is None:
         return "not simulated" if error.told else "not told"
     return f"{error.median:.3f}"
@@ -356,7 +363,7 @@ def _planned(
             yield Progress(number * len(places) + done, total, f"simulating {way}")
             own = [sides[place] for place in chosen]
             told = told_by(mechanism, chosen) if np.prod(own) <= MAX_CELLS else None
-            found: MarginError | None = None
+            found: VariationQuantiles | None = None
             if told is not None:
                 joint = _margin(truth[1], product, chosen)
                 possible = (_margin(np.ones(len(product)), product, chosen) > 0).astype(np.float64)
@@ -364,7 +371,7 @@ def _planned(
             attributes = tuple(names[place] for place in chosen)
             median, ninth = (None, None) if found is None else (found.median, found.ninth)
             alone = len(chosen) == 1 or isinstance(mechanism, Split)
-            errors.append(AttributesError(way, mechanism.epsilon, attributes, median, ninth, alone))
+            errors.append(WayErrors(way, mechanism.epsilon, attributes, median, ninth, alone))
     return AttributesPlan(tuple(errors), users, truth[0], runs, seed)
 
 

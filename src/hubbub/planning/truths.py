@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hubbub.core import validation
-from hubbub.core.arrays import Floats, Positions, as_array, as_real, frozen
+from hubbub.core.arrays import Floats, Positions, as_real, frozen
 from hubbub.core.defaults import TRUTH_SHAPES, WORST_SHAPE
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.serialization import Portable
@@ -104,7 +104,7 @@ def _counts(counts: Mapping[object, object], domain: Domain) -> Floats:
             expected="{value: count} with finite numbers, none of them negative and at least one positive",
             remedy="pass how many people hold each value; values left out count as 0",
         )
-    positions = np.atleast_1d(domain.index(as_array(list(counts))))
+    positions = np.atleast_1d(domain.index(list(counts)))
     shares = np.zeros(len(domain))
     np.add.at(shares, positions, numbers)
     return frozen(shares / shares.sum())

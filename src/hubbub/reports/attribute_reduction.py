@@ -32,7 +32,7 @@ def about_attributes(reports: Reports, names: Sequence[str], where: str) -> Repo
     DomainError
         If a name is no attribute, or there twice.
     """
-    product = _product_of(reports, where)
+    product = product_of(reports, where)
     margin = product.margin(names, where)
     if len(names) == len(product.attributes):
         return reports
@@ -60,7 +60,8 @@ def about_attributes(reports: Reports, names: Sequence[str], where: str) -> Repo
     return Reports(domain, together.blocks, reports.survey.rows(rows).moved(positions))
 
 
-def _product_of(reports: Reports, where: str) -> Product:
+def product_of(reports: Reports, where: str) -> Product:
+    """Return the attributes that reports are about, or say that there are none."""
     product = reports.domain.product
     if product is not None:
         return product

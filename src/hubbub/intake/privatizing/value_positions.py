@@ -220,11 +220,7 @@ class ValueReader:
     def read(self, columns: Mapping[str, pa.ChunkedArray]) -> Positions:
         """Return the position of each row's value."""
         if self._domain.product is not None:
-            places = read_all(partial(part.read, columns) for part in self._parts.values())
-            positions = self._domain.product.at_coordinates(places)
-            if (positions < 0).any():
-                raise BadRowError(int(np.argmax(positions < 0)), self._impossible())
-            return positions
+            return self._together([partial(part.read, columns) for part in self._parts.values()])
         if self._column not in columns:
             grid = self._domain.grid
             assert grid is not None  # noqa: S101  # other domains have no such columns
@@ -235,6 +231,18 @@ class ValueReader:
         if locate is not None:
             return _located(locate, self._column, "value", read_numbers(columns[self._column], self._column))
         return self.read_labels(columns[self._column])
+
+    def read_label_columns(self, columns: Mapping[str, pa.ChunkedArray]) -> Positions:
+        """Return the position of each row's combination; for bins, too, columns hold labels."""
+        return self._together([partial(part.read_labels, columns[name]) for name, part in self._parts.items()])
+
+    def _together(self, readers: Iterable[Callable[[], Positions]]) -> Positions:
+        """Return the positions of combinations, from a reader for each attribute."""
+        assert self._domain.product is not None  # noqa: S101  # others have one column
+        positions = self._domain.product.at_coordinates(read_all(readers))
+        if (positions < 0).any():
+            raise BadRowError(int(np.argmax(positions < 0)), self._impossible())
+        return positions
 
     def _impossible(self) -> Fault:
         """Return the fault of a row whose values cannot meet; it does not show them."""
