@@ -168,9 +168,8 @@ class AttributesPlan(Portable):
         if len({round(epsilon, 6) for epsilon in self.ways.values()}) > 1:
             told = listed([f"{way} {epsilon:.4g}" for way, epsilon in self.ways.items()])
             lines.append(f"The ways do not protect equally: between any two combinations, epsilon is {told}.")
-        lines.append(
-            f"Assumed: {self.users:,} users, {_truth_text(self.truth)}; medians of {self.runs} simulated studies per error."
-        )
+        assumed = f"{self.users:,} users, {_truth_text(self.truth)}"
+        lines.append(f"Assumed: {assumed}; medians of {self.runs} simulated studies per error.")
         return lines
 
     def explain(self) -> str:
