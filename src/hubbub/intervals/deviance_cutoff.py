@@ -15,15 +15,19 @@ probabilities below two standard errors set to 0, and the larger cutoff is used.
 from __future__ import annotations
 
 import math
+from collections.abc import Generator, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.arrays import Floats
+from hubbub.core.progress import Progress, finish
+from hubbub.core.validation import DEFAULT_SEED
 from hubbub.likelihood import Point
 from hubbub.reports import SurveyWeights
 from hubbub.reports.survey_weights import IndependentSamples
-from hubbub.solvers.boundary_deviance import ConePrograms
+from hubbub.solvers.deviance_programs import DeviancePrograms
 from hubbub.solvers.groups import ONE_GROUP, Groups
 
 MAX_ERRORS_OF_DOUBTFUL = 2.0  # standard errors below which a probability may as well be 0
@@ -65,6 +69,7 @@ class LocalScores:
     def __init__(self, top: Point, draws: int, rng: np.random.Generator, groups: Groups = ONE_GROUP) -> None:
         self.top, self.users, self.groups = top, top.likelihood.total, groups
         self.information = information_per_user(top, rng)
+        self._errors: dict[bytes, Floats] = {}  # standard errors by which values are positive
         # Of users who were all sampled alike, the score scatters as the information says.
         self.score_covariance = self.information if top.likelihood.survey is None else score_covariance(top)
         eigenvalues, eigenvectors = np.linalg.eigh(self.score_covariance)
@@ -89,7 +94,10 @@ class LocalScores:
 
     def standard_errors(self, positive: NDArray[np.bool_]) -> Floats:
         """Return the standard errors of the positive probabilities, if the others are 0."""
-        return np.sqrt(np.maximum(self.covariance(positive).diagonal(), 0.0))
+        name = positive.tobytes()
+        if name not in self._errors:
+            self._errors[name] = np.sqrt(np.maximum(self.covariance(positive).diagonal(), 0.0))
+        return self._errors[name]
 
     def covariance(self, positive: NDArray[np.bool_]) -> Floats:
         """Return the covariance of the estimates of the positive probabilities, if the others are 0."""
@@ -100,11 +108,15 @@ class LocalScores:
 
     def _inverse(self, positive: NDArray[np.bool_]) -> Floats:
         """Return the inverse of the information of the positive probabilities, which keep their sum."""
-        from scipy.linalg import cho_factor, cho_solve
+        from scipy.linalg.lapack import dpotrf, dpotri
 
-        block = self.information[np.ix_(positive, positive)].copy()
+        block = self.information[np.ix_(positive, positive)]
         block[np.diag_indices_from(block)] += RIDGE * block.diagonal().max()  # some value may affect no report
-        inverse = cho_solve(cho_factor(block), np.eye(len(block)))
+        factor, failed = dpotrf(block, lower=1, clean=1)
+        if failed:
+            raise np.linalg.LinAlgError("the information is not positive definite")
+        inverse = dpotri(factor, lower=1)[0]
+        inverse += np.tril(inverse, -1).T
         totals = self.groups.borders(positive.size)[:, positive]
         totals = totals[totals.any(axis=1)]
         tilts = totals @ inverse
@@ -127,22 +139,39 @@ class LocalScores:
 
 
 class DevianceSimulation(LocalScores):
-    """Simulated deviances of one statistic at a time, at any distribution near the maximum."""
+    """Simulated deviances of statistics, each at a distribution near the maximum: one set of scores serves all."""
 
-    def __init__(self, top: Point, draws: int, rng: np.random.Generator) -> None:
-        super().__init__(top, draws, rng)
-        # One for each guess, because each starts where it was before: what is at 0 hardly changes within either guess.
-        total = np.ones(top.theta.size)
-        self._programs = [ConePrograms(self.information, self.scores, total, self.users) for _ in range(2)]
+    @cached_property
+    def _programs(self) -> list[DeviancePrograms]:
+        """The programs of each guess, around that at the maximum; if it has one guess, so do most near it."""
+        guesses = self.guesses(self.top.theta)
+        return [DeviancePrograms(self.information, self.scores, own, self.users) for own in (guesses[0], guesses[-1])]
 
     def cutoff(self, theta: Floats, weights: Floats, level: float, draws: int | None = None) -> float:
         """Return the quantile of the deviance of `weights` @ theta, at theta; from the first `draws` if not all."""
-        samples = [
-            programs.deviances(lower, weights, draws)
-            for programs, lower in zip(self._programs, self.guesses(theta), strict=False)
-        ]
+        return float(finish(self.cutoffs([theta], [weights], [0.0], level, draws))[0])
+
+    def cutoffs(
+        self,
+        thetas: Sequence[Floats],
+        weights: Sequence[Floats],
+        least: Sequence[float],
+        level: float,
+        draws: int | None = None,
+    ) -> Generator[Progress, None, Floats]:
+        """Return the cutoff of each statistic at its own distribution; no less than the least that is of interest."""
         few_units = design_cutoff(level, self.top.likelihood.survey) / chi_square(level)
-        return few_units * max(quantile(sample, level) for sample in samples)
+        found, enough = np.array(least, dtype=np.float64), np.array(least) / few_units
+        guesses = [self.guesses(theta) for theta in thetas]
+        for number, programs in enumerate(self._programs):
+            some = [end for end, own in enumerate(guesses) if len(own) > number]
+            if not some:
+                continue
+            lowers, held = np.array([guesses[end][number] for end in some]), np.array([weights[end] for end in some])
+            deviances = yield from programs.deviances(lowers, held, enough[some], draws)
+            own = [few_units * quantile(column, level) for column in deviances.T]
+            found[some] = np.maximum(found[some], own)
+        return found
 
 
 def quantile(deviances: Floats, level: float) -> float:
@@ -159,7 +188,7 @@ def score_covariance(top: Point) -> Floats:
     return likelihood.survey.score_covariance(likelihood.channel.dense() / fitted)
 
 
-def information_per_user(top: Point, rng: np.random.Generator) -> Floats:
+def information_per_user(top: Point, rng: np.random.Generator | None = None) -> Floats:
     """Return sum_i q_i g_xi g_yi / f_i^2, over all patterns, or over a random sample of users if there are too many."""
     likelihood = top.likelihood
     channel, sent = likelihood.channel, np.flatnonzero(likelihood.sent)
@@ -169,7 +198,7 @@ def information_per_user(top: Point, rng: np.random.Generator) -> Floats:
         columns = channel.dense()[:, sent]
     else:
         if sent.size > max_patterns:
-            drawn = rng.multinomial(max_patterns, shares)
+            drawn = (rng or np.random.default_rng(DEFAULT_SEED)).multinomial(max_patterns, shares)
             sent, shares = sent[drawn > 0], drawn[drawn > 0] / max_patterns
         columns = np.exp(channel.log_columns(sent) - channel.log_scale[sent])
     scaled = columns * (np.sqrt(shares) / top.fitted[sent])

@@ -21,6 +21,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.progress import Progress, finish
@@ -28,11 +29,13 @@ from hubbub.core.threads import processors, threads_for
 from hubbub.core.validation import DEFAULT_SEED
 from hubbub.intervals.deviance_cutoff import (
     MAX_DRAWS,
+    MAX_INFORMATION_ENTRIES,
     MAX_SIMULATED_VALUES,
     DevianceSimulation,
     chi_square,
     design_cutoff,
     draws_for,
+    information_per_user,
 )
 from hubbub.intervals.exact_binomial import EXACT_NOTE, TwoOutputs
 from hubbub.intervals.linear_statistic import Statistic
@@ -42,6 +45,8 @@ from hubbub.likelihood import Likelihood, Point
 from hubbub.reports import Reports
 from hubbub.solvers import likeliest_point
 from hubbub.solvers.em_batch import em_batch
+from hubbub.solvers.local_extremes import LocalRegion
+from hubbub.solvers.newton_systems import system_for
 from hubbub.solvers.priced_extremes import PricedRegion, region_around
 from hubbub.solvers.profile_extremes import Extreme, Region
 
@@ -50,10 +55,12 @@ MAX_GAP_OF_SLACK = 1e-3  # ...and relative to what a cutoff of 1 allows: the gap
 COARSE_DRAWS = 199  # from which the first cutoffs are simulated...
 MAX_COARSE_ROUNDS = 3  # ...in these rounds of moving an endpoint out to its own cutoff...
 MAX_ROUNDS = 2  # ...before those with all draws
+MAX_RATIO_OF_COARSE_CUTOFF = 2.0  # of the cutoff by all draws to that by few, which scatters by a fifth
 # The cutoff of a single value is simulated as well: with all mass on one value it is not 3.8 but 9, and about 5 for a
 # busy cell among empty ones. On large domains that would take too long for every value, and only large shares are.
 MAX_VALUES_ALL_SIMULATED = 100
 MIN_SHARE_SIMULATED = 0.2
+MIN_LOCAL_VALUES = 64  # below, factorising a matrix takes no time, and the interior point is as quick
 MAX_SLACK = 0.05  # of the way from the maximum to the limit: a larger distance from limit to attained value is noted
 MAX_PROOF_UPDATES = 30  # of EM, in search of a likely distribution without a value...
 PROOF_DELTA = 1e-3  # ...which stops where the log-likelihood hardly changes
@@ -82,13 +89,21 @@ class LikelihoodRegion:
     @classmethod
     def around(cls, likelihood: Likelihood) -> Generator[Any, None, LikelihoodRegion]:
         """Find the maximum of a likelihood, yielding progress."""
-        tol = min(MAX_GAP, MAX_GAP_OF_SLACK / (2.0 * likelihood.users))
-        return cls((yield from likeliest_point.steps(likelihood, tol)))
+        return cls((yield from likeliest_point.steps(likelihood, _max_gap(likelihood))))
 
     @cached_property
     def region(self) -> Region | PricedRegion:
         """The solver that finds extremes over the region."""
         return region_around(self.top)
+
+    @cached_property
+    def local(self) -> LocalRegion | None:
+        """The quicker solver where many values share one matrix, which fails where too few users sent reports."""
+        channel = self.top.likelihood.channel
+        is_small = channel.entries <= MAX_INFORMATION_ENTRIES and channel.values <= MAX_SIMULATED_VALUES
+        if channel.values < MIN_LOCAL_VALUES or not is_small or not system_for(channel).is_dense:
+            return None
+        return LocalRegion(self.top, information_per_user(self.top))
 
     @property
     def users(self) -> float:
@@ -97,7 +112,39 @@ class LikelihoodRegion:
 
     def least(self, weights: Floats, cutoff: float) -> Extreme:
         """Return the least `weights` @ theta among distributions whose deviance is at most `cutoff`."""
-        return self.region.least(weights, cutoff / (2.0 * self.users))
+        slack = cutoff / (2.0 * self.users)
+        found = None if self.local is None else self.local.least(weights, slack)
+        return self.region.least(weights, slack) if found is None else found
+
+    def likeliest_among(self, allowed: NDArray[np.bool_], largest: float) -> Floats | None:
+        """Return the likeliest distribution over some values; None if some report needs another one.
+
+        One whose deviance is more than `largest` need not be the likeliest.
+        """
+        likelihood, values = self.top.likelihood, np.flatnonzero(allowed)
+        if self.local is not None:
+            gap, slack = _max_gap(likelihood), largest / (2.0 * self.users)
+            found = self.local.likeliest(allowed, gap, slack)
+            if found is not None:
+                return found.theta
+        channel = likelihood.channel.part(values)
+        if not (channel.forward(np.full(values.size, 1.0 / values.size))[likelihood.sent] > 0).all():
+            return None
+        best = finish(LikelihoodRegion.around(Likelihood(channel, likelihood.weights, likelihood.users))).top
+        theta = np.zeros(allowed.size)
+        theta[values] = best.theta
+        return theta
+
+    def twin(self) -> LikelihoodRegion:
+        """Return the same region with a workspace of its own, which threads must not share."""
+        own = LikelihoodRegion(self.top)
+        own.__dict__["local"] = self.local  # it has none
+        return own
+
+
+def _max_gap(likelihood: Likelihood) -> float:
+    """Return the largest gap of a maximum, in nats per user."""
+    return min(MAX_GAP, MAX_GAP_OF_SLACK / (2.0 * likelihood.users))
 
 
 class Endpoints(NamedTuple):
@@ -144,7 +191,7 @@ def profile_endpoints(
     yield Progress(0, len(ends), "intervals")
     running = _without_proven(region, [end for end in ends if not end.is_known])
     yield from _move_out(region, running, level)
-    return [pair.endpoints(region.top, level) if isinstance(pair, _Pair) else pair for pair in pairs]
+    return [pair.endpoints(region.top) if isinstance(pair, _Pair) else pair for pair in pairs]
 
 
 class _Pair(NamedTuple):
@@ -154,16 +201,15 @@ class _Pair(NamedTuple):
     high: MovingEnd
     note: str
 
-    def endpoints(self, top: Point, level: float) -> Endpoints:
+    def endpoints(self, top: Point) -> Endpoints:
         """Return the interval that the ends have come to."""
         low, high, note = self
         if low.is_known:  # the sum over all values
             return Endpoints(low.minimum, low.minimum, (0.0, 0.0), KNOWN)
         if any(_has_slack(top, end) for end in (low, high)):
             note = f"{note} {OUTER}".strip()
-        limits = [_limit(top, end, level) for end in (low, high)]
         likeliest = low.value(top.theta)  # itself in the interval, up to rounding
-        return Endpoints(min(limits[0], likeliest), max(-limits[1], likeliest), (low.cutoff, high.cutoff), note)
+        return Endpoints(min(low.limit, likeliest), max(-high.limit, likeliest), (low.cutoff, high.cutoff), note)
 
 
 def _pair(
@@ -200,7 +246,7 @@ def _groups_that_may_be_empty(
     return {
         name
         for name, pair in pairs.items()
-        if not pair.low.is_known and (pair.low.is_minimal or _limit(region.top, pair.low, level) <= 0.0)
+        if not pair.low.is_known and (pair.low.is_minimal or pair.low.limit <= 0.0)
     }
 
 
@@ -296,28 +342,53 @@ def _deviances_without(top: Point, values: Positions) -> Floats:
     return deviances
 
 
-def _limit(top: Point, end: MovingEnd, level: float) -> float:
-    """Return the endpoint, or the statistic's minimum over all distributions if that has a cutoff of its own."""
-    is_open = end.simulation is not None and not end.is_minimal
-    return end.minimum if is_open and _may_be_minimal(top, end, level) else end.limit
+def _move_to_minimum(
+    region: LikelihoodRegion, ends: Sequence[MovingEnd], level: float
+) -> Generator[Progress, None, None]:
+    """Move endpoints to the statistic's minimum over all distributions, where that has a cutoff of its own.
+
+    Few draws are enough to see that a minimum is far too unlikely, which most are.
+    """
+    faces: list[tuple[MovingEnd, Floats, float]] = []
+    for done, end in enumerate(ends):
+        yield Progress(done, len(ends), "looking for minima")
+        face = _likeliest_minimal(region, end, level)
+        if face is not None:
+            faces.append((end, *face))
+    for draws in (COARSE_DRAWS, None):
+        if not faces:
+            return
+        simulation = faces[0][0].simulation
+        assert simulation is not None  # noqa: S101  # as for all open ends
+        margin = 1.0 if draws is None else MAX_RATIO_OF_COARSE_CUTOFF
+        cutoffs = yield from simulation.cutoffs(
+            [theta for _, theta, _ in faces],
+            [end.weights if end.face is None else end.face for end, _, _ in faces],
+            [deviance / margin for _, _, deviance in faces],
+            level,
+            draws,
+        )
+        # A cutoff is no less than the least of interest: it counts if it is more.
+        faces = [face for face, cutoff in zip(faces, cutoffs, strict=True) if margin * cutoff > face[2]]
+    for end, _, _ in faces:
+        end.limit = end.minimum
 
 
-def _may_be_minimal(top: Point, end: MovingEnd, level: float) -> bool:
-    weights, likelihood = end.face, top.likelihood
-    if weights is None:
-        return False
-    minimal = np.flatnonzero(weights == weights.min())
-    channel = likelihood.channel.part(minimal)
-    if not (channel.forward(np.full(minimal.size, 1.0 / minimal.size))[likelihood.sent] > 0).all():
-        return False  # some report needs one of the other values
-    best = finish(LikelihoodRegion.around(Likelihood(channel, likelihood.weights, likelihood.users))).top
-    deviance = 2.0 * (top.log_likelihood - best.log_likelihood)
-    effect = 1.0 if end.simulation is None else end.simulation.design_effect()
-    if deviance > effect * chi_square(level, max(1, weights.size - 1)):  # no cutoff is larger
-        return False
-    theta = np.zeros_like(weights)
-    theta[minimal] = best.theta
-    return end.simulation is not None and deviance <= end.simulation.cutoff(theta, weights, level)
+def _likeliest_minimal(region: LikelihoodRegion, end: MovingEnd, level: float) -> tuple[Floats, float] | None:
+    """Return the likeliest distribution with the least value, and its deviance; None if no cutoff is that large."""
+    top, weights = region.top, end.face
+    if weights is None or end.simulation is None:
+        return None
+    largest = end.simulation.design_effect() * chi_square(level, max(1, weights.size - 1))
+    # The deviance is convex along the way from the maximum to the minimum, and has the cutoff at the endpoint.
+    own = end.value(top.theta)
+    if weights is end.weights and (own - end.minimum) * end.cutoff > largest * (own - end.limit):
+        return None
+    theta = region.likeliest_among(weights == weights.min(), largest)
+    if theta is None:
+        return None
+    deviance = 2.0 * (top.log_likelihood - top.at(theta).log_likelihood)
+    return None if deviance > largest else (theta, deviance)
 
 
 # -- all other endpoints -----------------------------------------------------------------------------------
@@ -330,14 +401,33 @@ def _move_out(region: LikelihoodRegion, ends: Sequence[MovingEnd], level: float)
     """
     yield from _solve(region, ends, "solving for endpoints")
     open_ends = [end for end in ends if end.simulation is not None and not end.is_minimal]
+    if not open_ends:
+        return
     for rounds, draws in ((MAX_COARSE_ROUNDS, COARSE_DRAWS), (MAX_ROUNDS, None)):
         moving = open_ends
         for _ in range(rounds):
-            for done, end in enumerate(moving):
-                yield Progress(done, len(moving), "simulating cutoffs")
-                end.adjust_cutoff(level, draws)
+            cutoffs = yield from _own_cutoffs(moving, level, draws)
+            for end, own in zip(moving, cutoffs, strict=True):
+                end.adjust_cutoff(own, is_coarse=draws is not None)
             moving = [end for end in moving if not end.is_settled]
             yield from _solve(region, moving, "moving endpoints")
+    yield from _move_to_minimum(region, [end for end in open_ends if not end.is_minimal], level)
+
+
+def _own_cutoffs(ends: Sequence[MovingEnd], level: float, draws: int | None) -> Generator[Progress, None, list[float]]:
+    """Return the cutoffs that belong to the distributions that attain some endpoints."""
+    known = [(end, end.extreme.theta) for end in ends if end.extreme is not None]
+    simulation = None if not known else known[0][0].simulation  # one for all
+    if simulation is None:
+        return []
+    found = yield from simulation.cutoffs(
+        [theta for _, theta in known],
+        [end.weights for end, _ in known],
+        [end.least_cutoff for end, _ in known],
+        level,
+        draws,
+    )
+    return [float(own) for own in found]
 
 
 def _solve(region: LikelihoodRegion, ends: Sequence[MovingEnd], what: str) -> Generator[Progress, None, None]:
@@ -345,9 +435,8 @@ def _solve(region: LikelihoodRegion, ends: Sequence[MovingEnd], what: str) -> Ge
     channel = region.top.likelihood.channel
     entries = channel.entries
     workers = min(processors(), len(ends)) if MIN_THREADED_ENTRIES <= entries <= MAX_THREADED_ENTRIES else 1
-    # The linear algebra of a region has a workspace that threads must not share.
     regions: SimpleQueue[LikelihoodRegion] = SimpleQueue()
-    for own in (region, *(LikelihoodRegion(region.top) for _ in range(workers - 1))):
+    for own in (region, *(region.twin() for _ in range(workers - 1))):
         regions.put(own)
 
     def solve(end: MovingEnd) -> Extreme:

@@ -63,20 +63,17 @@ class MovingEnd:
         """Return the least value with the present cutoff."""
         return least(self.weights, self.cutoff)
 
-    def adjust_cutoff(self, level: float, draws: int | None) -> None:
+    def adjust_cutoff(self, own: float, *, is_coarse: bool) -> None:
         """Move the cutoff towards that of the distribution that attains the endpoint.
 
         Farther out that one is often smaller again: then the cutoff is looked for in between, as long as few draws
         decide. What all draws say only ever moves an endpoint outwards.
         """
-        if self.simulation is None or self.extreme is None:
-            return
-        own = max(self.least_cutoff, self.simulation.cutoff(self.extreme.theta, self.weights, level, draws))
         self.is_settled = own <= MAX_SETTLED_GROWTH * self.cutoff
         if not self.is_settled:
             self._too_small = _Trial(self.cutoff, own)
             self.cutoff = own
-        elif draws is not None and own * MAX_SETTLED_GROWTH < self.cutoff and self._too_small is not None:
+        elif is_coarse and own * MAX_SETTLED_GROWTH < self.cutoff and self._too_small is not None:
             self.cutoff, self.is_settled = _crossing(self._too_small, _Trial(self.cutoff, own)), False
 
     def put(self, extreme: Extreme) -> None:

@@ -182,8 +182,8 @@ def _learn(problem: Problem, basis: Basis, x: int) -> None:
 
 
 @fast
-def _eliminate(square: Floats, right: Floats, size: int) -> None:
-    """Solve equations in place, with the largest pivot of each column."""
+def _eliminate(square: Floats, right: Floats, size: int) -> bool:
+    """Solve equations in place, with the largest pivot of each column; return False if one is 0."""
     for first in range(size):
         best = first
         for e in range(first + 1, size):
@@ -194,6 +194,8 @@ def _eliminate(square: Floats, right: Floats, size: int) -> None:
                 square[first, other], square[best, other] = square[best, other], square[first, other]
             right[first], right[best] = right[best], right[first]
         pivot = square[first, first]
+        if pivot == 0.0:
+            return False
         for e in range(first + 1, size):
             share = square[e, first] / pivot
             if share != 0.0:
@@ -204,6 +206,7 @@ def _eliminate(square: Floats, right: Floats, size: int) -> None:
         for other in range(e + 1, size):
             right[e] -= square[e, other] * right[other]
         right[e] /= square[e, e]
+    return True
 
 
 class Held(NamedTuple):
@@ -259,7 +262,8 @@ def _settle(
         size = count + holds
         square, right = np.empty((size, size)), np.empty(size)
         _equations(basis, start, changed[:count], held, holds, square, right)
-        _eliminate(square, right, size)
+        if not _eliminate(square, right, size):
+            break
         for x in range(values):
             numbers[x] = start[x]
         for e in range(count):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 MAX_VIOLATION = 1e-8  # of a limit or of a residual, in units of each value's own standard deviation
 DRAWS_TO_CHOOSE_BY = 8  # from which the size of a basis is known well enough
 SUM_PRECISION = 1e-10  # of the equation of the sum, which would leave some cones without an interior
+HOLD_PRECISION = 1e-9  # relative, of a statistic's equation, which limits may have fulfilled already
 MAX_NUMBERS_AT_A_TIME = 4_000_000  # programs times values between two reports of progress
 STEPS_OF_PROGRAM = 10  # for each of its values, about
 
@@ -104,7 +105,8 @@ class _CovarianceForm(_Form):
 
     def held(self, weights: Floats, lowers: Floats, draws: int) -> HeldStatistics:  # noqa: ARG002
         slopes = weights @ self.matrix
-        return HeldStatistics(slopes, np.einsum("ex,ex->e", weights, slopes), self.own[:draws] @ weights.T)
+        squares = (1.0 + HOLD_PRECISION) * np.einsum("ex,ex->e", weights, slopes)
+        return HeldStatistics(slopes, squares, self.own[:draws] @ weights.T)
 
 
 class DeviancePrograms:
