@@ -55,7 +55,8 @@ MAX_GAP_OF_SLACK = 1e-3  # ...and relative to what a cutoff of 1 allows: the gap
 COARSE_DRAWS = 199  # from which the first cutoffs are simulated...
 MAX_COARSE_ROUNDS = 3  # ...in these rounds of moving an endpoint out to its own cutoff...
 MAX_ROUNDS = 2  # ...before those with all draws
-MAX_RATIO_OF_COARSE_CUTOFF = 2.0  # of the cutoff by all draws to that by few, which scatters by a fifth
+# A deviance that is more than twice the cutoff by so few draws, or by some more, is not within that by all of them.
+SCREENING_DRAWS, MAX_RATIO_OF_CUTOFFS = 59, 2.0
 # The cutoff of a single value is simulated as well: with all mass on one value it is not 3.8 but 9, and about 5 for a
 # busy cell among empty ones. On large domains that would take too long for every value, and only large shares are.
 MAX_VALUES_ALL_SIMULATED = 100
@@ -355,12 +356,12 @@ def _move_to_minimum(
         face = _likeliest_minimal(region, end, level)
         if face is not None:
             faces.append((end, *face))
-    for draws in (COARSE_DRAWS, None):
+    for draws in (SCREENING_DRAWS, COARSE_DRAWS, None):
         if not faces:
             return
         simulation = faces[0][0].simulation
         assert simulation is not None  # noqa: S101  # as for all open ends
-        margin = 1.0 if draws is None else MAX_RATIO_OF_COARSE_CUTOFF
+        margin = 1.0 if draws is None else MAX_RATIO_OF_CUTOFFS
         cutoffs = yield from simulation.cutoffs(
             [theta for _, theta, _ in faces],
             [end.weights if end.face is None else end.face for end, _, _ in faces],

@@ -13,8 +13,8 @@ says how the basic numbers (z over S, w elsewhere) move if one of the others doe
     column of x elsewhere:  -K Q_x over S,            Q_x - Q K Q_x elsewhere,
 
 and the numbers of the values E that have changed sides since solve T_EE x_E = -y_E, a few equations. Columns are computed
-when they are needed first, for all programs of the score. All violations change sides at once while that makes them
-fewer, otherwise the last one alone, a rule that cannot go round in circles (Kim and Park, 2011; Murty, 1974).
+when they are needed first, for all programs of the score. The worst violations change sides at once; should that go on
+for long, the last one alone does, a rule that cannot go round in circles (Murty, 1974).
 
 Import this module inside the functions that need it: Numba takes long to load. Loops are written out, because each
 expression over whole arrays takes a second or more to compile.
@@ -31,8 +31,10 @@ from hubbub.core.arrays import Floats
 from hubbub.core.compiling import loop
 from hubbub.solvers.compiled_cone_programs import FAST, fast
 
-MAX_PATIENCE = 3  # exchanges of all violations that make them no fewer
-MAX_ROUNDS = 4  # of exchanges, times the number of values
+MIN_SHARE_OF_WORST = 0.3  # of the worst violation, from which on others change sides with it
+MAX_FULL_EXCHANGES = 6  # of all violations, in search of a first basis
+MAX_BLOCK_EXCHANGES = 60  # then one value at a time...
+MAX_EXCHANGES = 4  # ...so many times the number of values
 ENDS_AT_A_TIME = 64  # whose numbers fit the processor's memory
 
 
@@ -86,56 +88,67 @@ def _rows(matrix: Floats, is_basic: Any) -> tuple[Any, Any, Floats, Floats]:
 
 
 @fast
-def _choose(violated: Any, count: int, fewest: int, patience: int) -> tuple[int, int]:
-    """Keep all violations or the last alone; return the fewest so far and the patience that is left."""
-    if count < fewest:
-        return count, MAX_PATIENCE
-    if patience > 0:
-        return fewest, patience - 1
-    has_one = False
-    for x in range(violated.size - 1, -1, -1):
-        if violated[x]:
-            violated[x] = not has_one
-            has_one = True
-    return fewest, 0
+def _choose(values: Any, excess: Floats, turn: int, full_turns: int) -> int:
+    """Put the violations that change sides first; return how many: all, the worst, or the last one after many turns.
+
+    `excess` is how many times the violation that is tolerated each is.
+    """
+    if turn < full_turns:
+        return values.size
+    count, worst, last = 0, 0.0, 0
+    for e in range(values.size):
+        worst = max(worst, excess[e])
+        if values[e] > values[last]:
+            last = e
+    if turn >= MAX_BLOCK_EXCHANGES:
+        values[0] = values[last]
+        return 1
+    for e in range(values.size):
+        if excess[e] >= MIN_SHARE_OF_WORST * worst:
+            values[count] = values[e]
+            count += 1
+    return count
 
 
 @fast
-def _settle_base(problem: Problem, v: Floats, is_basic: Any) -> bool:
+def _find_basis(problem: Problem, v: Floats, is_basic: Any) -> bool:
     """Find the basis of the score's first program, from a guess; return False if it is not found."""
-    values = v.size
-    violated, fewest, patience = np.empty(values, np.bool_), values + 1, MAX_PATIENCE
-    for _ in range(MAX_ROUNDS * values):
+    count = v.size
+    excess, violated = np.empty(count), np.empty(count, np.int64)
+    for turn in range(MAX_EXCHANGES * count):
         members, places, rows, block = _rows(problem.matrix, is_basic)
         right = np.empty(members.size)
         for a in range(members.size):
             right[a] = -v[members[a]]
         z = np.linalg.solve(block, right)
         w = np.dot(z, rows)
-        count = 0
-        for x in range(values):
+        broken = 0
+        for x in range(count):
             number = z[places[x]] if is_basic[x] else v[x] + w[x]
-            violated[x] = number < (problem.least_z[x] if is_basic[x] else problem.least_w[x])
-            count += violated[x]
-        if count == 0:
+            least = problem.least_z[x] if is_basic[x] else problem.least_w[x]
+            if number < least:
+                violated[broken], excess[broken] = x, number / least
+                broken += 1
+        if broken == 0:
             return True
-        fewest, patience = _choose(violated, count, fewest, patience)
-        for x in range(values):
-            if violated[x]:
-                is_basic[x] = not is_basic[x]
+        # Equations of a whole basis take longer than exchanges: at first all violations change sides.
+        chosen = _choose(violated[:broken], excess, turn, MAX_FULL_EXCHANGES)
+        for e in range(chosen):
+            is_basic[violated[e]] = not is_basic[violated[e]]
     return False
 
 
 @fast
-def _basis(problem: Problem, is_basic: Any, columns: Floats) -> Basis:
+def _basis(problem: Problem, is_basic: Any) -> Basis:
+    values = is_basic.size
     members, places, rows, block = _rows(problem.matrix, is_basic)
-    least, least_changed = np.empty(is_basic.size), np.empty(is_basic.size)
-    for x in range(is_basic.size):
+    least, least_changed = np.empty(values), np.empty(values)
+    for x in range(values):
         least[x], least_changed[x] = problem.least_w[x], problem.least_z[x]
         if is_basic[x]:
             least[x], least_changed[x] = least_changed[x], least[x]
-    is_known = np.zeros(is_basic.size, np.bool_)
-    return Basis(members, places, np.linalg.inv(block), rows, columns, is_known, least, least_changed)
+    inverse, columns = np.ascontiguousarray(np.linalg.inv(block)), np.empty((values, values))
+    return Basis(members, places, inverse, rows, columns, np.zeros(values, np.bool_), least, least_changed)
 
 
 @fast
@@ -209,6 +222,14 @@ def _eliminate(square: Floats, right: Floats, size: int) -> bool:
     return True
 
 
+class Changes(NamedTuple):
+    """The values that have changed sides since the basis, where each is in that list (-1: it is not), how many."""
+
+    values: Any
+    places: Any
+    count: Any
+
+
 class Held(NamedTuple):
     """A statistic that is held: how the basic numbers move with p, g and H, and b."""
 
@@ -242,87 +263,104 @@ def _equations(
 
 @fast
 def _settle(
-    problem: Problem, basis: Basis, start: Floats, v: Floats, is_changed: Any, held: Held, holds: bool, enough: float
+    problem: Problem, basis: Basis, start: Floats, v: Floats, changes: Changes, held: Held, holds: bool, enough: float
 ) -> float:
     """Exchange values until nothing is violated; return v'z + b p, with the sign that makes it a cost.
 
-    `is_changed` names the values that have changed sides since the basis, and is left with those of the solution. A
-    program with a statistic ends early if its cost is known to be below `enough`; NaN if no solution is found.
+    `changes` are left as those of the solution. A program with a statistic ends early if its cost is known to be below
+    `enough`; NaN if no solution is found.
     """
     values, sign, members = v.size, 1.0 if problem.is_step else -1.0, basis.members
-    violated, numbers, changed = np.empty(values, np.bool_), np.empty(values), np.empty(values, np.int64)
-    fewest, patience = values + 1, MAX_PATIENCE
-    for _ in range(MAX_ROUNDS * values):
-        count = 0
-        for x in range(values):
-            if is_changed[x]:
-                _learn(problem, basis, x)
-                changed[count] = x
-                count += 1
-        size = count + holds
+    excess, violated, numbers = np.empty(values), np.empty(values, np.int64), np.empty(values)
+    for turn in range(MAX_EXCHANGES * values):
+        count = changes.count[0]
+        changed, size = changes.values[:count], count + holds
+        for e in range(count):
+            _learn(problem, basis, changed[e])
         square, right = np.empty((size, size)), np.empty(size)
-        _equations(basis, start, changed[:count], held, holds, square, right)
+        _equations(basis, start, changed, held, holds, square, right)
         if not _eliminate(square, right, size):
             break
         for x in range(values):
             numbers[x] = start[x]
         for e in range(count):
+            column = basis.columns[changed[e]]
             for x in range(values):
-                numbers[x] += right[e] * basis.columns[changed[e], x]
+                numbers[x] += right[e] * column[x]
         cost = 0.0
         if holds:
             cost = right[count] * held.missing
             for x in range(values):
                 numbers[x] += right[count] * held.move[x]
-        broken = 0
+        broken, is_possible = 0, True
         for e in range(count):
-            numbers[changed[e]] = 0.0
-            broken += right[e] < basis.least_changed[changed[e]]
-            if basis.places[changed[e]] < 0:
-                cost += v[changed[e]] * right[e]
+            x = changed[e]
+            numbers[x] = 0.0
+            is_z = basis.places[x] < 0
+            if is_z:
+                cost += v[x] * right[e]
+            if right[e] < basis.least_changed[x]:
+                violated[broken], excess[broken] = x, right[e] / basis.least_changed[x]
+                broken += 1
+                is_possible = is_possible and is_z != problem.is_step
+        below = 0
         for x in range(values):
-            broken += numbers[x] < basis.least[x]
+            below += numbers[x] < basis.least[x]
         for a in range(members.size):
             cost += v[members[a]] * numbers[members[a]]
         cost *= sign
-        if broken == 0:
+        if broken + below == 0:
             return cost
         if not np.isfinite(cost):
             break
-        is_possible = True
-        for x in range(values):
-            violated[x] = numbers[x] < basis.least[x]
-        for e in range(count):
-            violated[changed[e]] = right[e] < basis.least_changed[changed[e]]
-        for x in range(values):
-            if violated[x]:
-                is_possible = is_possible and ((basis.places[x] >= 0) != is_changed[x]) != problem.is_step
+        if below > 0:
+            for x in range(values):
+                if numbers[x] < basis.least[x]:
+                    violated[broken], excess[broken] = x, numbers[x] / basis.least[x]
+                    broken += 1
+                    is_possible = is_possible and (basis.places[x] >= 0) != problem.is_step
         if is_possible and cost < enough:
             return cost
-        fewest, patience = _choose(violated, broken, fewest, patience)
-        for x in range(values):
-            if violated[x]:
-                is_changed[x] = not is_changed[x]
+        chosen = _choose(violated[:broken], excess, turn, 0)
+        for e in range(chosen):
+            _change(changes, violated[e])
     return np.nan
+
+
+@fast
+def _change(changes: Changes, value: int) -> None:
+    """Let a value change sides."""
+    place, count = changes.places[value], changes.count[0]
+    if place < 0:
+        changes.values[count], changes.places[value] = value, count
+        changes.count[0] += 1
+        return
+    last = changes.values[count - 1]
+    changes.values[place], changes.places[last] = last, place
+    changes.places[value] = -1
+    changes.count[0] -= 1
 
 
 @fast
 def _hold_all(
     problem: Problem, first: Floats, own: Floats, limits: Floats, weights: Floats, squares: Floats, missing: Floats,
-    enough: Floats, is_basic: Any, costs: Floats,
-) -> None:  # fmt: skip
-    """Write the costs of all statistics for one score; NaN for those that are not found."""
+    enough: Floats, is_basic: Any, is_found: bool, costs: Floats,
+) -> bool:  # fmt: skip
+    """Write the costs of all statistics for one score, NaN for those that are not found; return if there is a basis."""
     values, ends = own.size, limits.shape[0]
     for e in range(ends):
         costs[e] = np.nan
-    if not _settle_base(problem, first, is_basic):
-        return
-    basis = _basis(problem, is_basic, np.empty((values, values)))
+    if not (is_found or _find_basis(problem, first, is_basic)):
+        return False
+    if ends == 0:
+        return True
+    basis = _basis(problem, is_basic)
     begin, both = np.empty((1, values)), np.empty((2 * ENDS_AT_A_TIME, values))
     for x in range(values):
         begin[0, x] = own[x]
     begun = _basic_numbers(basis, begin)[0]
-    v, start, is_changed = np.empty(values), np.empty(values), np.empty(values, np.bool_)
+    v, start = np.empty(values), np.empty(values)
+    changes = Changes(np.empty(values, np.int64), np.full(values, -1), np.zeros(1, np.int64))
     for base in range(0, ends, ENDS_AT_A_TIME):
         some = min(ENDS_AT_A_TIME, ends - base)
         for e in range(some):
@@ -331,26 +369,30 @@ def _hold_all(
         numbers = _basic_numbers(basis, both[: 2 * some])
         for e in range(some):
             for x in range(values):
-                v[x], start[x], is_changed[x] = own[x] + limits[base + e, x], begun[x] + numbers[e, x], False
+                v[x], start[x] = own[x] + limits[base + e, x], begun[x] + numbers[e, x]
+            while changes.count[0] > 0:
+                _change(changes, changes.values[0])
             held = Held(numbers[some + e], weights[base + e], squares[base + e], missing[base + e])
-            free = _settle(problem, basis, start, v, is_changed, held, False, -np.inf)
-            cost = _settle(problem, basis, start, v, is_changed, held, True, enough[base + e] + free)
+            free = _settle(problem, basis, start, v, changes, held, False, -np.inf)
+            cost = _settle(problem, basis, start, v, changes, held, True, enough[base + e] + free)
             costs[base + e] = cost - free
+    return True
 
 
 @loop(fastmath=FAST)
 def hold(
     problem: Problem, first: Floats, own: Floats, limits: Floats, weights: Floats, squares: Floats, missing: Floats,
-    enough: Floats, is_basic: Any, costs: Floats,
+    enough: Floats, is_basic: Any, is_found: Any, costs: Floats,
 ) -> None:  # fmt: skip
     """Write twice what holding each statistic costs to `costs` (scores by statistics); NaN where it is not found.
 
     v of a program is that of its score (a row of `own`) plus that of its statistic (a row of `limits`); `first` is v of
     each score's first program. `weights` (statistics by values) and `squares` are g and H, `missing` (scores by
     statistics) is b. Costs that are below `enough` need not be exact. `is_basic` (scores by values) holds the basis
-    to begin with, and is left with that of the first program.
+    to begin with, and is left with that of the first program; `is_found` says for which scores it is that already.
     """
     for draw in prange(own.shape[0]):
-        _hold_all(
-            problem, first[draw], own[draw], limits, weights, squares, missing[draw], enough, is_basic[draw], costs[draw]
-        )
+        is_found[draw] = _hold_all(
+            problem, first[draw], own[draw], limits, weights, squares, missing[draw], enough, is_basic[draw],
+            is_found[draw], costs[draw],
+        )  # fmt: skip

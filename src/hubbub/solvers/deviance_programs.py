@@ -51,6 +51,7 @@ class _Form(ABC):
     def __init__(self, matrix: Floats, own: Floats, basic: NDArray[np.bool_]) -> None:
         self.matrix, self.own = np.ascontiguousarray(matrix), np.ascontiguousarray(own)
         self.basic = np.tile(basic, (len(own), 1))
+        self.is_found = np.zeros(len(own), dtype=np.bool_)  # whether that is the basis of the first program
 
     @abstractmethod
     def problem(self) -> Problem:
@@ -136,30 +137,31 @@ class DeviancePrograms:
         held = weights / np.where(largest > 0.0, largest, 1.0)[:, None]
         costs = np.empty((count, len(held)))
         step = max(1, MAX_NUMBERS_AT_A_TIME // held.size)
+        scaled = lowers * self._root
+        statistics = self._form.held(held, scaled, count)
         for first in range(0, count, step):
             yield Progress(first, count, "simulating cutoffs")
-            self._solve(lowers * self._root, held, enough, costs, first, min(first + step, count))
+            self._solve(scaled, statistics, enough, costs, slice(first, min(first + step, count)))
         self._mend(costs, lowers, weights)
         return np.maximum(costs, 0.0)
 
-    def _solve(self, lowers: Floats, held: Floats, enough: Floats, costs: Floats, first: int, end: int) -> None:
+    def _solve(self, lowers: Floats, held: HeldStatistics, enough: Floats, costs: Floats, some: slice) -> None:
         """Write the costs of some scores."""
         from hubbub.solvers.compiled_pivots import hold
 
-        form, some = self._form, slice(first, end)
-        statistics = form.held(held, lowers, len(costs))
-        work = STEPS_OF_PROGRAM * (end - first) * (1 + len(held)) * lowers.shape[1]
+        form, own = self._form, self._form.own[some]
         hold(
-            work,
+            STEPS_OF_PROGRAM * len(own) * (1 + len(lowers)) * own.shape[1],
             form.problem(),
-            form.own[some] + form.limits(self._lower),
-            form.own[some],
+            own + form.limits(self._lower),
+            own,
             form.limits(lowers),
-            statistics.slopes,
-            statistics.squares,
-            statistics.missing[some],
+            held.slopes,
+            held.squares,
+            held.missing[some],
             enough,
             form.basic[some],
+            form.is_found[some],
             costs[some],
         )
 
@@ -168,7 +170,8 @@ class DeviancePrograms:
         count, nothing = min(DRAWS_TO_CHOOSE_BY, len(self._scores)), np.empty((0, self._lower.size))
         if count == 0:
             return 1.0
-        self._solve(nothing, nothing, np.empty(0), np.empty((count, 0)), 0, count)
+        held = self._form.held(nothing, nothing, count)
+        self._solve(nothing, held, np.empty(0), np.empty((count, 0)), slice(count))
         return float(self._form.basic[:count].mean())
 
     def _mend(self, costs: Floats, lowers: Floats, weights: Floats) -> None:
