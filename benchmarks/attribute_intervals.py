@@ -3,12 +3,16 @@
 As in `intervals.py`, the interval by the chi-square cutoff is computed first, and the calibrated one only where that
 does not hold the truth: calibrated ends never lie inside it.
 
+Then how long the tables of a page take in one thread, and simulated deviances against programs that are solved one by
+one: `--only time`.
+
 Run: python benchmarks/attribute_intervals.py [--runs 400] [--only NAME]
 """
 
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,19 +23,24 @@ from typing import Any
 import numpy as np
 
 import hubbub as hb
+from hubbub.attribute_shares import attribute_shares
 from hubbub.core.progress import finish
 from hubbub.core.threads import threads_for
-from hubbub.intervals.attribute_statistics import AnyStatistic, parse_asked
+from hubbub.intervals.attribute_statistics import AnyStatistic, every_value, parse_asked
 from hubbub.intervals.conditional_shares import ConditionalShare
-from hubbub.intervals.deviance_cutoff import chi_square
+from hubbub.intervals.deviance_cutoff import DevianceSimulation, chi_square
 from hubbub.intervals.interval_endpoints import LikelihoodRegion, profile_endpoints
 from hubbub.intervals.linear_statistic import Statistic
 from hubbub.intervals.moment_statistics import Correlation, Variance
 from hubbub.intervals.moving_ends import MovingEnd, SmoothEnd
-from measure import row, save_merged, study_parser
+from hubbub.solvers.boundary_deviance import ConePrograms
+from hubbub.solvers.deviance_programs import DeviancePrograms
+from measure import ONE_THREAD, apart, in_turn, row, save_merged, study_parser
 
 LEVEL, LEAST = 0.95, 0.94
 RUNS = 400
+DRAWS = 40  # of simulated deviances that are timed
+MAX_ERROR = 1e-5  # of them
 SLIP = 1e-9  # ends that are exactly 0 are computed up to rounding
 
 
@@ -77,7 +86,7 @@ def moments_of(product: hb.Product, name: str, given: dict[str, object] | None =
 
 def settings() -> list[Setting]:
     """Return all settings."""
-    return [*two_by_two(), *three_by_four(), *six_by_two_by_three()]
+    return [*two_by_two(), *three_by_four(), *six_by_two_by_three(), *large_tables()]
 
 
 def two_by_two() -> list[Setting]:
@@ -165,6 +174,40 @@ def six_by_two_by_three() -> list[Setting]:
     ]
 
 
+def crossed(sides: tuple[int, int]) -> np.ndarray:
+    """Return a table of two attributes that depend on each other, with many rare combinations."""
+    rng = np.random.default_rng(26)
+    classes = [np.outer(*(rng.dirichlet(np.full(side, 0.3)) for side in sides)) for _ in range(6)]
+    return np.asarray(sum(classes) / len(classes)).ravel()
+
+
+def split_of(sides: tuple[int, int], epsilon: float) -> hb.Split:
+    """Return both attributes by k-RR."""
+    age, town = (hb.Integers(1, side) for side in sides)
+    return hb.Split(age=hb.RandomizedResponse(age, epsilon), town=hb.RandomizedResponse(town, epsilon))
+
+
+def large_tables() -> list[Setting]:
+    """Return tables of more than 100 combinations, of which few have many users."""
+    found = []
+    for sides, epsilon, users in (((12, 9), 1.5, 20_000), ((20, 10), 2.0, 100_000)):
+        truth, split = crossed(sides), split_of(sides, epsilon)
+        table, product = truth.reshape(sides), split.domain
+        age, town = table.sum(axis=1), table.sum(axis=0)
+        common, rare = 1 + int(age.argmax()), 1 + int(age.argmin())
+        largest, group = 1 + int(town.argmax()), table[:, town.argmax()]
+        asked: dict[str, AnyStatistic] = {
+            "a large marginal share": parse_asked(product, {"age": common}, None),
+            "the least marginal share": parse_asked(product, {"age": rare}, None),
+            "half of the values": parse_asked(product, {"age": list(range(1, sides[0] // 2 + 1))}, None),
+            "a large conditional share": parse_asked(product, {"age": 1 + int(group.argmax())}, {"town": largest}),
+            "the least conditional share": parse_asked(product, {"age": 1 + int(group.argmin())}, {"town": largest}),
+        }
+        name = f"{sides[0]} x {sides[1]}, {users:,} users"
+        found.append(Setting(name, truth, study_of((split, users), truth=truth), asked))
+    return found
+
+
 def holds(region: LikelihoodRegion, statistic: AnyStatistic, truth: np.ndarray) -> tuple[bool, bool, float]:
     """Return whether the interval holds the truth, whether that of chi-square does, and the width of the latter."""
     true, top, cutoff = statistic.value(truth), region.top.theta, chi_square(LEVEL)
@@ -212,12 +255,80 @@ def study(setting: Setting, runs: int) -> list[dict[str, Any]]:
     return found
 
 
+def tables(sides: tuple[int, int], epsilon: float, users: int, conditionals: bool) -> dict[str, Any]:
+    """Time the intervals of the tables that a page or the terminal shows."""
+    truth = crossed(sides)
+    reports = study_of((split_of(sides, epsilon), users), truth=truth)(np.random.default_rng(1))
+    estimate = hb.estimate(reports, "mle")
+    small = study_of((split_of((3, 3), 1.0), 1_000), truth=crossed((3, 3)))(np.random.default_rng(1))
+    attribute_shares(hb.estimate(small, "mle"), small, LEVEL)  # compiles
+    start, busy = time.perf_counter(), time.process_time()
+    shown = attribute_shares(estimate, reports, LEVEL, conditionals=conditionals)
+    rows = [*shown.marginals.values(), *(own for rows in shown.conditionals.values() for own in rows)]
+    count = sum(int(np.isfinite(own.low).sum()) for own in rows)
+    return {"seconds": time.perf_counter() - start, "processor": time.process_time() - busy, "count": count}
+
+
+def deviances(sides: tuple[int, int], epsilon: float, users: int) -> dict[str, Any]:
+    """Time simulated deviances of all marginal shares: together, and one program after the other."""
+    reports = study_of((split_of(sides, epsilon), users), truth=crossed(sides))(np.random.default_rng(1))
+    top = LikelihoodRegion.of(reports).top
+    simulation = DevianceSimulation(top, DRAWS, np.random.default_rng(1))
+    lower = simulation.guesses(top.theta)[0]
+    weights = np.array([each.weights for each in every_value(reports.domain, "age", None).statistics])
+    lowers, nothing = np.tile(lower, (len(weights), 1)), np.zeros(len(weights))
+    information, scores = simulation.information, simulation.scores
+
+    def together() -> np.ndarray:
+        programs = DeviancePrograms(information, scores, lower, simulation.users)
+        return np.asarray(finish(programs.deviances(lowers, weights, nothing)))
+
+    def one_by_one() -> np.ndarray:
+        programs = ConePrograms(information, scores, np.ones(lower.size), simulation.users)
+        return np.array([programs.deviances(lower, own) for own in weights]).T
+
+    error = float(np.abs(together() - one_by_one()).max())
+    own, other = in_turn([together, one_by_one], 3)
+    return {"own": own, "other": other, "error": error}
+
+
+def times() -> list[dict[str, Any]]:
+    """Return the rows about time."""
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))  # read by the processes that are started here
+    found = []
+    for sides, users, conditionals in (((20, 10), 100_000, True), ((32, 20), 100_000, False)):
+        one = apart(tables, sides, 2.0, users, conditionals)
+        what = "all marginal and conditional shares" if conditionals else "all marginal shares"
+        found.append(
+            row(
+                f"time of {sides[0]} x {sides[1]}, {users:,} users: {what}",
+                f"{one['count']} intervals, one thread",
+                f"{one['seconds']:.0f} s ({one['processor']:.0f} s of processor time)",
+                "60 s of processor time",
+                holds=one["processor"] <= 60.0,
+            )
+        )
+    both = apart(deviances, (20, 10), 2.0, 100_000)
+    found.append(
+        row(
+            "time of 20 x 10, 100,000 users: simulated deviances",
+            f"of 20 shares in {DRAWS} draws, one by one / together (largest difference {both['error']:.0e})",
+            f"{both['other']:.2f} / {both['own']:.2f} s = {both['other'] / both['own']:.0f}",
+            ">= 10",
+            holds=both["other"] >= 10.0 * both["own"] and both["error"] < MAX_ERROR,
+        )
+    )
+    return found
+
+
 def main() -> None:
     """Print and keep the table."""
     given = study_parser(__doc__, RUNS).parse_args()
     for setting in settings():
         if setting.name.startswith(given.only):
             save_merged("attribute_intervals", study(setting, given.runs))
+    if "time".startswith(given.only) or given.only.startswith("time"):
+        save_merged("attribute_intervals", times())
 
 
 if __name__ == "__main__":

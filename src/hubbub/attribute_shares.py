@@ -24,7 +24,8 @@ from hubbub.estimators import Estimate
 from hubbub.estimators.result import attributes_of
 from hubbub.intervals.api import statistic_endpoints
 from hubbub.intervals.conditional_shares import ConditionalShare
-from hubbub.intervals.interval_endpoints import MAX_VALUES_ALL_SIMULATED, Endpoints, LikelihoodRegion
+from hubbub.intervals.deviance_cutoff import MAX_SIMULATED_VALUES
+from hubbub.intervals.interval_endpoints import Endpoints, LikelihoodRegion
 from hubbub.intervals.linear_statistic import Statistic
 from hubbub.intervals.result import extend
 from hubbub.intervals.robust_intervals import FakesAllowed
@@ -33,7 +34,8 @@ from hubbub.intervals.smooth_statistics import SmoothStatistic
 from hubbub.likelihood import Likelihood
 from hubbub.reports import Reports
 
-MAX_PROFILE_WORK = 3_000  # intervals of conditional shares times combinations: half a minute by the likelihood
+MAX_PROFILE_COMBINATIONS = MAX_SIMULATED_VALUES  # with more, cutoffs of the likelihood are not calibrated
+MAX_CONDITIONAL_WORK = 40_000_000  # conditional shares times squared combinations: one or two minutes
 
 Key = tuple[str, str, int]  # of an attribute, among a group of another; marginal shares have no other
 _Ratio = tuple[Positions, Positions | None]  # combinations whose share is asked for, among which others
@@ -99,8 +101,8 @@ def attribute_shares(
 ) -> Generator[Any, None, AttributeShares]:
     """Return the tables of all attributes, with intervals as far as time allows; without reports there are none.
 
-    Intervals are those of `interval`, by the profile likelihood. Where that takes too long (many combinations, many
-    conditional shares, or a quick page) they come from the unbiased linear estimate, if there is one.
+    Intervals are those of `interval`, by the profile likelihood, or none. On quick pages, and with more combinations
+    than cutoffs are calibrated for, they come from the unbiased linear estimate, if there is one.
     """
     product, shares = _product(estimate), estimate.probabilities
     groups = attribute_groups(product, shares)
@@ -118,20 +120,19 @@ def attribute_shares(
     ends: dict[Key, tuple[Floats, Floats]] = {}
     notes: list[str] = []
     if reports is not None:
-        is_small = len(product) <= MAX_VALUES_ALL_SIMULATED and not quick
         count = sum(map(len, ratios.values()))
-        is_few = count * len(product) <= MAX_PROFILE_WORK
-        by_profile: dict[Key, list[_Ratio]] = {
-            **(wanted if is_small else {}),
-            **(ratios if is_small and is_few else {}),
-        }
-        rest = {key: sets for key, sets in {**wanted, **ratios}.items() if key not in by_profile}
-        if by_profile:
-            ends |= yield from _by_profile(reports, product, by_profile, level, fakes)
-        if linear is not None and not fakes:
-            ends |= {key: _by_linear(linear, sets, level) for key, sets in rest.items()}
-        if rest:
-            notes.append(_note(bool(by_profile), linear is not None and not fakes, quick))
+        is_linear = quick or len(product) > MAX_PROFILE_COMBINATIONS
+        if is_linear and linear is not None and not fakes:
+            ends = {key: _by_linear(linear, sets, level) for key, sets in {**wanted, **ratios}.items()}
+            notes.append(_linear_note(quick))
+        elif is_linear:
+            notes.append(_missing_note("Intervals of attributes", quick))
+        else:
+            if count * len(product) ** 2 <= MAX_CONDITIONAL_WORK:
+                wanted |= ratios
+            else:
+                notes.append(_missing_note("Intervals of conditional shares", quick))
+            ends = yield from _by_profile(reports, product, wanted, level, fakes)
 
     def known(own: Floats, key: Key) -> GroupShares:
         found = ends.get(key)
@@ -198,12 +199,15 @@ def _by_linear(linear: SetShares, sets: Sequence[_Ratio], level: float) -> tuple
     return np.where(is_bounded, low, 0.0), np.where(is_bounded, high, 1.0)
 
 
-def _note(some_by_profile: bool, is_linear: bool, quick: bool) -> str:
+def _linear_note(quick: bool) -> str:
     """Return what to know about intervals that are not by the profile likelihood."""
-    which = "Intervals of conditional shares" if some_by_profile else "Intervals of attributes"
-    if is_linear:
-        reason = "because this is a quick page" if quick else "to save time"
-        return f"{which} come from the unbiased linear estimate, not from the likelihood, {reason}."
+    limit = f"there are more than {MAX_PROFILE_COMBINATIONS:,} combinations"
+    reason = "this is a quick page" if quick else limit
+    return f"Intervals of attributes come from the unbiased linear estimate, not from the likelihood, because {reason}."
+
+
+def _missing_note(which: str, quick: bool) -> str:
+    """Return what to know about intervals that are missing."""
     reason = "this is a quick page" if quick else "they would take too long"
     return f"{which} were not computed, because {reason}: hubbub.band(reports, of=..., given=...) computes one table."
 

@@ -190,14 +190,14 @@ def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, ma
 
 def _attributes(estimated: Estimate, reports: Reports | None, options: EstimateOptions) -> AttributeShares | None:
     """Return the shares of each attribute, if there are several."""
-    from hubbub.attribute_shares import attribute_shares
+    from hubbub.attribute_shares import MAX_PROFILE_COMBINATIONS, attribute_shares
     from hubbub.intervals.set_intervals import SetShares, set_shares
 
     if estimated.domain.product is None:
         return None
-    linear = (
-        None if reports is None else follow(set_shares.steps(reports, estimated.probabilities), "intervals of sets")
-    )
+    linear = None
+    if reports is not None and len(estimated.domain) > MAX_PROFILE_COMBINATIONS:
+        linear = follow(set_shares.steps(reports, estimated.probabilities), "intervals of sets")
     run = attribute_shares.steps(
         estimated,
         reports,

@@ -245,9 +245,7 @@ def _groups_that_may_be_empty(
     lows = [pair.low for pair in pairs.values() if not pair.low.is_known]
     yield from _move_out(region, _without_proven(region, lows), level)
     return {
-        name
-        for name, pair in pairs.items()
-        if not pair.low.is_known and (pair.low.is_minimal or pair.low.limit <= 0.0)
+        name for name, pair in pairs.items() if not pair.low.is_known and (pair.low.is_minimal or pair.low.limit <= 0.0)
     }
 
 

@@ -12,9 +12,10 @@ says how the basic numbers (z over S, w elsewhere) move if one of the others doe
     column of x in S:       K_x over S,               Q K_x elsewhere,
     column of x elsewhere:  -K Q_x over S,            Q_x - Q K Q_x elsewhere,
 
-and the numbers of the values E that have changed sides since solve T_EE x_E = -y_E, a few equations. Columns are computed
-when they are needed first, for all programs of the score. The worst violations change sides at once; should that go on
-for long, the last one alone does, a rule that cannot go round in circles (Murty, 1974).
+and the numbers of the values E that have changed sides since solve T_EE x_E = -y_E, a few equations. If a limit moves
+by d, so does the probability of a value that is at it: d times its column is added to the basic numbers. Columns are
+computed when they are needed first, for all programs of the score. The worst violations change sides at once; should
+that go on for long, the last one alone does, a rule that cannot go round in circles (Murty, 1974).
 
 Import this module inside the functions that need it: Numba takes long to load. Loops are written out, because each
 expression over whole arrays takes a second or more to compile.
@@ -35,6 +36,7 @@ MIN_SHARE_OF_WORST = 0.3  # of the worst violation, from which on others change 
 MAX_FULL_EXCHANGES = 6  # of all violations, in search of a first basis
 MAX_BLOCK_EXCHANGES = 60  # then one value at a time...
 MAX_EXCHANGES = 4  # ...so many times the number of values
+MAX_MOVED_LIMITS = 16  # of values that are at them: with more, one product with the inverse is quicker
 ENDS_AT_A_TIME = 64  # whose numbers fit the processor's memory
 
 
@@ -64,7 +66,8 @@ class Basis(NamedTuple):
 def _count(is_basic: Any) -> int:
     total = 0
     for x in range(is_basic.size):
-        total += is_basic[x]
+        if is_basic[x]:
+            total += 1
     return total
 
 
@@ -160,7 +163,7 @@ def _basic_numbers(basis: Basis, given: Floats) -> Floats:
         for a in range(size):
             own[e, a] = -given[e, members[a]]
     z = np.dot(own, basis.inverse)
-    numbers = np.dot(z, basis.rows)
+    numbers: Floats = np.dot(z, basis.rows)
     for e in range(count):
         for x in range(numbers.shape[1]):
             numbers[e, x] += given[e, x]
@@ -170,28 +173,45 @@ def _basic_numbers(basis: Basis, given: Floats) -> Floats:
 
 
 @fast
-def _learn(problem: Problem, basis: Basis, x: int) -> None:
-    """Compute a column of T, unless it is known."""
-    if basis.is_known[x]:
+def _learn(problem: Problem, basis: Basis, wanted: Any) -> None:
+    """Compute columns of T, unless they are known."""
+    members, size, values, count = basis.members, basis.members.size, basis.is_known.size, 0
+    for e in range(wanted.size):
+        if not basis.is_known[wanted[e]]:
+            basis.is_known[wanted[e]] = True
+            wanted[count] = wanted[e]
+            count += 1
+    if count == 0:
         return
-    members, size, column = basis.members, basis.members.size, basis.columns[x]
-    row = np.empty(size)
-    if basis.places[x] >= 0:
+    inside, outside, across = np.empty((count, size)), 0, np.empty((count, size))
+    for e in range(count):
+        x = wanted[e]
+        if basis.places[x] >= 0:
+            for a in range(size):
+                inside[e, a] = basis.inverse[basis.places[x], a]
+        else:
+            for a in range(size):
+                across[outside, a] = -basis.rows[a, x]
+            outside += 1
+    if outside > 0:
+        pulled = np.dot(across[:outside], basis.inverse)
+        outside = 0
+        for e in range(count):
+            if basis.places[wanted[e]] < 0:
+                for a in range(size):
+                    inside[e, a] = pulled[outside, a]
+                outside += 1
+    moved = np.dot(inside, basis.rows)
+    for e in range(count):
+        x = wanted[e]
+        column = basis.columns[x]
+        for y in range(values):
+            column[y] = moved[e, y]
+        if basis.places[x] < 0:
+            for y in range(values):
+                column[y] += problem.matrix[x, y]
         for a in range(size):
-            row[a] = basis.inverse[basis.places[x], a]
-        moved = np.dot(row, basis.rows)
-        for y in range(column.size):
-            column[y] = moved[y]
-    else:
-        for a in range(size):
-            row[a] = -basis.rows[a, x]
-        row = np.dot(row, basis.inverse)
-        moved = np.dot(row, basis.rows)
-        for y in range(column.size):
-            column[y] = problem.matrix[x, y] + moved[y]
-    for a in range(size):
-        column[members[a]] = row[a]
-    basis.is_known[x] = True
+            column[members[a]] = inside[e, a]
 
 
 @fast
@@ -275,8 +295,7 @@ def _settle(
     for turn in range(MAX_EXCHANGES * values):
         count = changes.count[0]
         changed, size = changes.values[:count], count + holds
-        for e in range(count):
-            _learn(problem, basis, changed[e])
+        _learn(problem, basis, changed.copy())
         square, right = np.empty((size, size)), np.empty(size)
         _equations(basis, start, changed, held, holds, square, right)
         if not _eliminate(square, right, size):
@@ -341,58 +360,130 @@ def _change(changes: Changes, value: int) -> None:
     changes.count[0] -= 1
 
 
+class Programs(NamedTuple):
+    """Statistics, each with limits of its own: what the limits add to v, and how far they are from the first ones.
+
+    `which` says which row of `weights` (g), and which entry of `squares` (H), is that of a statistic; it ascends. Costs
+    below `enough` need not be exact.
+    """
+
+    limits: Floats
+    shifts: Floats
+    which: Any
+    weights: Floats
+    squares: Floats
+    enough: Floats
+
+
+@fast
+def _starts(
+    problem: Problem, basis: Basis, own: Floats, first: Floats, programs: Programs, base: int, some: int
+) -> Floats:
+    """Return the basic numbers of some programs, by columns where few limits of values at their limits have moved."""
+    values = own.size
+    given, by_limits = np.empty((some + 2, values)), np.zeros(some, np.bool_)
+    wanted, places = np.empty(values, np.int64), np.full(values, -1)
+    count, others = 0, 0
+    for e in range(some):
+        moved = 0
+        for x in range(values):
+            if programs.shifts[base + e, x] != 0.0 and (basis.places[x] >= 0) != problem.is_step:
+                moved += 1
+        by_limits[e] = moved > MAX_MOVED_LIMITS
+        if by_limits[e]:
+            for x in range(values):
+                given[others, x] = programs.limits[base + e, x]
+            others += 1
+            continue
+        for x in range(values):
+            is_moved = programs.shifts[base + e, x] != 0.0 and (basis.places[x] >= 0) != problem.is_step
+            if is_moved and places[x] < 0:
+                wanted[count], places[x] = x, count
+                count += 1
+    _learn(problem, basis, wanted[:count])
+    for x in range(values):
+        given[others, x], given[others + 1, x] = own[x], first[x]
+    numbers = _basic_numbers(basis, given[: others + 2])
+    starts, row = np.empty((some, values)), 0
+    for e in range(some):
+        if by_limits[e]:
+            for x in range(values):
+                starts[e, x] = numbers[others, x] + numbers[row, x]
+            row += 1
+            continue
+        for x in range(values):
+            starts[e, x] = numbers[others + 1, x]
+        for x in range(values):
+            shift = programs.shifts[base + e, x]
+            if shift != 0.0:
+                if (basis.places[x] >= 0) == problem.is_step:
+                    starts[e, x] -= shift
+                else:
+                    column = basis.columns[x]
+                    for y in range(values):
+                        starts[e, y] += shift * column[y]
+    return starts
+
+
+@fast
+def _learn_violated(problem: Problem, basis: Basis, starts: Floats) -> None:
+    """Compute the columns of all values that are violated at first, in one product."""
+    wanted, count = np.empty(starts.shape[1], np.int64), 0
+    for x in range(starts.shape[1]):
+        for e in range(starts.shape[0]):
+            if starts[e, x] < basis.least[x]:
+                wanted[count] = x
+                count += 1
+                break
+    _learn(problem, basis, wanted[:count])
+
+
 @fast
 def _hold_all(
-    problem: Problem, first: Floats, own: Floats, limits: Floats, weights: Floats, squares: Floats, missing: Floats,
-    enough: Floats, is_basic: Any, is_found: bool, costs: Floats,
+    problem: Problem, programs: Programs, first: Floats, own: Floats, missing: Floats, is_basic: Any, is_found: bool,
+    costs: Floats,
 ) -> bool:  # fmt: skip
     """Write the costs of all statistics for one score, NaN for those that are not found; return if there is a basis."""
-    values, ends = own.size, limits.shape[0]
+    values, ends = own.size, costs.size
     for e in range(ends):
         costs[e] = np.nan
     if not (is_found or _find_basis(problem, first, is_basic)):
         return False
     if ends == 0:
         return True
-    basis = _basis(problem, is_basic)
-    begin, both = np.empty((1, values)), np.empty((2 * ENDS_AT_A_TIME, values))
-    for x in range(values):
-        begin[0, x] = own[x]
-    begun = _basic_numbers(basis, begin)[0]
-    v, start = np.empty(values), np.empty(values)
+    basis, v = _basis(problem, is_basic), np.empty(values)
     changes = Changes(np.empty(values, np.int64), np.full(values, -1), np.zeros(1, np.int64))
     for base in range(0, ends, ENDS_AT_A_TIME):
         some = min(ENDS_AT_A_TIME, ends - base)
+        lowest = programs.which[base]
+        moves = _basic_numbers(basis, programs.weights[lowest : programs.which[base + some - 1] + 1])
+        starts = _starts(problem, basis, own, first, programs, base, some)
+        _learn_violated(problem, basis, starts)
         for e in range(some):
+            number = programs.which[base + e]
             for x in range(values):
-                both[e, x], both[some + e, x] = limits[base + e, x], weights[base + e, x]
-        numbers = _basic_numbers(basis, both[: 2 * some])
-        for e in range(some):
-            for x in range(values):
-                v[x], start[x] = own[x] + limits[base + e, x], begun[x] + numbers[e, x]
+                v[x] = own[x] + programs.limits[base + e, x]
             while changes.count[0] > 0:
                 _change(changes, changes.values[0])
-            held = Held(numbers[some + e], weights[base + e], squares[base + e], missing[base + e])
-            free = _settle(problem, basis, start, v, changes, held, False, -np.inf)
-            cost = _settle(problem, basis, start, v, changes, held, True, enough[base + e] + free)
+            held = Held(moves[number - lowest], programs.weights[number], programs.squares[number], missing[base + e])
+            free = _settle(problem, basis, starts[e], v, changes, held, False, -np.inf)
+            cost = _settle(problem, basis, starts[e], v, changes, held, True, programs.enough[base + e] + free)
             costs[base + e] = cost - free
     return True
 
 
 @loop(fastmath=FAST)
 def hold(
-    problem: Problem, first: Floats, own: Floats, limits: Floats, weights: Floats, squares: Floats, missing: Floats,
-    enough: Floats, is_basic: Any, is_found: Any, costs: Floats,
+    problem: Problem, programs: Programs, first: Floats, own: Floats, missing: Floats, is_basic: Any, is_found: Any,
+    costs: Floats,
 ) -> None:  # fmt: skip
     """Write twice what holding each statistic costs to `costs` (scores by statistics); NaN where it is not found.
 
-    v of a program is that of its score (a row of `own`) plus that of its statistic (a row of `limits`); `first` is v of
-    each score's first program. `weights` (statistics by values) and `squares` are g and H, `missing` (scores by
-    statistics) is b. Costs that are below `enough` need not be exact. `is_basic` (scores by values) holds the basis
-    to begin with, and is left with that of the first program; `is_found` says for which scores it is that already.
+    v of a program is that of its score (a row of `own`) plus that of its limits; `first` is v of each score's first
+    program. `missing` (scores by statistics) is b. `is_basic` (scores by values) holds the basis to begin with, and is
+    left with that of the first program; `is_found` says for which scores it is that already.
     """
     for draw in prange(own.shape[0]):
         is_found[draw] = _hold_all(
-            problem, first[draw], own[draw], limits, weights, squares, missing[draw], enough, is_basic[draw],
-            is_found[draw], costs[draw],
-        )  # fmt: skip
+            problem, programs, first[draw], own[draw], missing[draw], is_basic[draw], is_found[draw], costs[draw]
+        )

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Floats, Positions
 from hubbub.core.progress import Progress
 from hubbub.solvers.boundary_deviance import MAX_ADDED, MAX_CONDITION, MAX_RIDGE, MIN_RIDGE, MIN_ROOM, ConePrograms
 
 if TYPE_CHECKING:
-    from hubbub.solvers.compiled_pivots import Problem
+    from hubbub.solvers.compiled_pivots import Problem, Programs
 
 MAX_VIOLATION = 1e-8  # of a limit or of a residual, in units of each value's own standard deviation
 DRAWS_TO_CHOOSE_BY = 8  # from which the size of a basis is known well enough
@@ -37,12 +37,21 @@ MAX_NUMBERS_AT_A_TIME = 4_000_000  # programs times values between two reports o
 STEPS_OF_PROGRAM = 10  # for each of its values, about
 
 
-class HeldStatistics(NamedTuple):
-    """Statistics that are held at 0: g and H of each, and b for each score."""
+class _Statistics(NamedTuple):
+    """Statistics that are held at 0, in the order of the rows of `weights` that are theirs, up to sign and scale."""
 
-    slopes: Floats
-    squares: Floats
-    missing: Floats
+    order: Positions  # of the statistics as they were asked for
+    which: Positions
+    weights: Floats
+
+    @classmethod
+    def of(cls, weights: Floats) -> _Statistics:
+        """Return different statistics, which often are the two ends of one interval."""
+        places = np.abs(weights).argmax(axis=1)
+        largest = weights[np.arange(len(weights)), places]
+        rows, which = np.unique(weights / np.where(largest == 0.0, 1.0, largest)[:, None], axis=0, return_inverse=True)
+        order = np.argsort(which, kind="stable")
+        return cls(order, which[order], rows)
 
 
 class _Form(ABC):
@@ -62,8 +71,12 @@ class _Form(ABC):
         """Return what limits add to v, a row for each."""
 
     @abstractmethod
-    def held(self, weights: Floats, lowers: Floats, draws: int) -> HeldStatistics:
-        """Return statistics, each with its own limits."""
+    def slopes(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return g and H of each row of weights."""
+
+    @abstractmethod
+    def missing(self, statistics: _Statistics, lowers: Floats, draws: int) -> Floats:
+        """Return b for each score and statistic, each with its own limits."""
 
 
 class _InformationForm(_Form):
@@ -82,10 +95,11 @@ class _InformationForm(_Form):
     def limits(self, lowers: Floats) -> Floats:
         return np.asarray(lowers @ self.matrix[:-1])
 
-    def held(self, weights: Floats, lowers: Floats, draws: int) -> HeldStatistics:
-        slopes = np.hstack([weights, np.zeros((len(weights), 1))])
-        missing = np.tile(np.einsum("ex,ex->e", weights, lowers), (draws, 1))
-        return HeldStatistics(slopes, np.full(len(weights), -SUM_PRECISION), missing)
+    def slopes(self, weights: Floats) -> tuple[Floats, Floats]:
+        return np.hstack([weights, np.zeros((len(weights), 1))]), np.full(len(weights), -SUM_PRECISION)
+
+    def missing(self, statistics: _Statistics, lowers: Floats, draws: int) -> Floats:
+        return np.tile(np.einsum("ex,ex->e", statistics.weights[statistics.which], lowers), (draws, 1))
 
 
 class _CovarianceForm(_Form):
@@ -104,10 +118,12 @@ class _CovarianceForm(_Form):
     def limits(self, lowers: Floats) -> Floats:
         return -lowers
 
-    def held(self, weights: Floats, lowers: Floats, draws: int) -> HeldStatistics:  # noqa: ARG002
+    def slopes(self, weights: Floats) -> tuple[Floats, Floats]:
         slopes = weights @ self.matrix
-        squares = (1.0 + HOLD_PRECISION) * np.einsum("ex,ex->e", weights, slopes)
-        return HeldStatistics(slopes, squares, self.own[:draws] @ weights.T)
+        return slopes, (1.0 + HOLD_PRECISION) * np.einsum("ex,ex->e", weights, slopes)
+
+    def missing(self, statistics: _Statistics, lowers: Floats, draws: int) -> Floats:  # noqa: ARG002
+        return np.asarray((self.own[:draws] @ statistics.weights.T)[:, statistics.which])
 
 
 class DeviancePrograms:
@@ -122,7 +138,8 @@ class DeviancePrograms:
         self._lower = lower[None, :] * self._root
         scaled, free = scores / self._root, lower < -MIN_ROOM
         self._form: _Form = _InformationForm(matrix, scaled, free)
-        if np.linalg.cond(matrix) <= MAX_CONDITION and self._free_share() > 0.5:
+        eigenvalues = np.linalg.eigvalsh(matrix)
+        if eigenvalues[-1] <= MAX_CONDITION * eigenvalues[0] and self._free_share() > 0.5:
             self._form = _CovarianceForm(matrix, scaled, free)
 
     def deviances(
@@ -133,36 +150,43 @@ class DeviancePrograms:
         Those that are less than `enough` are not exact. `draws` asks for the first ones only.
         """
         count = len(self._scores) if draws is None else draws
-        largest = np.abs(weights).max(axis=1)
-        held = weights / np.where(largest > 0.0, largest, 1.0)[:, None]
-        costs = np.empty((count, len(held)))
-        step = max(1, MAX_NUMBERS_AT_A_TIME // held.size)
-        scaled = lowers * self._root
-        statistics = self._form.held(held, scaled, count)
+        statistics, form = _Statistics.of(weights), self._form
+        scaled, order = self._root * lowers[statistics.order], statistics.order
+        programs = self._programs(statistics, scaled, enough[order])
+        missing, costs = form.missing(statistics, scaled, count), np.empty((count, len(order)))
+        step = max(1, MAX_NUMBERS_AT_A_TIME // lowers.size)
         for first in range(0, count, step):
             yield Progress(first, count, "simulating cutoffs")
-            self._solve(scaled, statistics, enough, costs, slice(first, min(first + step, count)))
-        self._mend(costs, lowers, weights)
-        return np.maximum(costs, 0.0)
+            some = slice(first, min(first + step, count))
+            self._solve(programs, missing[some], costs[some], some)
+        found = np.empty_like(costs)
+        found[:, order] = costs
+        self._mend(found, lowers, weights)
+        return np.maximum(found, 0.0)
 
-    def _solve(self, lowers: Floats, held: HeldStatistics, enough: Floats, costs: Floats, some: slice) -> None:
+    def _programs(self, statistics: _Statistics, lowers: Floats, enough: Floats) -> Programs:
+        from hubbub.solvers.compiled_pivots import Programs
+
+        form, shifts = self._form, np.zeros((len(lowers), len(self._form.matrix)))
+        shifts[:, : lowers.shape[1]] = lowers - self._lower
+        slopes, squares = form.slopes(statistics.weights)
+        return Programs(form.limits(lowers), shifts, statistics.which, slopes, squares, enough)
+
+    def _solve(self, programs: Programs, missing: Floats, costs: Floats, some: slice) -> None:
         """Write the costs of some scores."""
         from hubbub.solvers.compiled_pivots import hold
 
         form, own = self._form, self._form.own[some]
         hold(
-            STEPS_OF_PROGRAM * len(own) * (1 + len(lowers)) * own.shape[1],
+            STEPS_OF_PROGRAM * own.size * (1 + len(programs.which)),
             form.problem(),
+            programs,
             own + form.limits(self._lower),
             own,
-            form.limits(lowers),
-            held.slopes,
-            held.squares,
-            held.missing[some],
-            enough,
+            missing,
             form.basic[some],
             form.is_found[some],
-            costs[some],
+            costs,
         )
 
     def _free_share(self) -> float:
@@ -170,8 +194,9 @@ class DeviancePrograms:
         count, nothing = min(DRAWS_TO_CHOOSE_BY, len(self._scores)), np.empty((0, self._lower.size))
         if count == 0:
             return 1.0
-        held = self._form.held(nothing, nothing, count)
-        self._solve(nothing, held, np.empty(0), np.empty((count, 0)), slice(count))
+        none = np.empty(0, dtype=np.int64)
+        programs = self._programs(_Statistics(none, none, nothing), nothing, np.empty(0))
+        self._solve(programs, np.empty((count, 0)), np.empty((count, 0)), slice(count))
         return float(self._form.basic[:count].mean())
 
     def _mend(self, costs: Floats, lowers: Floats, weights: Floats) -> None:

@@ -5,11 +5,11 @@ at the maximum, the model around some theta
 
     l(theta) + D (theta' - theta) - (theta' - theta)' J (theta' - theta) / 2
 
-is nearly l itself. Its lowest statistic subject to the bound b is found by exchanging values between those that are free
-and those that are 0: with F the free values and P the inverse of J over them among steps with sum 0, theta' is the
-model's maximum over F minus u P c, and the model there is its maximum minus u^2 c'Pc / 2, from which u, the inverse of the
-bound's price, follows. The model is then put around that theta', and so on. D is computed anew each time, so the limit
-is the certified one of `profile_extremes`, and the search ends when it is tight. Where it does not get there (few
+is nearly l itself. Its lowest statistic subject to the bound b is found by exchanging values between those that are
+free and those that are 0: with F the free values and P the inverse of J over them among steps with sum 0, theta' is the
+model's maximum over F minus u P c, and the model there is its maximum minus u^2 c'Pc / 2, from which u, the inverse of
+the bound's price, follows. The model is then put around that theta', and so on. D is computed anew each time, so the
+limit is the certified one of `profile_extremes`, and the search ends when it is tight. Where it does not get there (few
 users, flat directions) the answer is None, and the interior point is asked.
 
 All searches begin with the values that are free at the maximum, and exchange few. So one table says how theta over the
