@@ -15,7 +15,8 @@ says how the basic numbers (z over S, w elsewhere) move if one of the others doe
 and the numbers of the values E that have changed sides since solve T_EE x_E = -y_E, a few equations. If a limit moves
 by d, so does the probability of a value that is at it: d times its column is added to the basic numbers. Columns are
 computed when they are needed first, for all programs of the score. The worst violations change sides at once; should
-that go on for long, the last one alone does, a rule that cannot go round in circles (Murty, 1974).
+that go on for long, the worst alone does, and in the end the last one, a rule that cannot go round in circles (Murty,
+1974).
 
 Import this module inside the functions that need it: Numba takes long to load. Loops are written out, because each
 expression over whole arrays takes a second or more to compile.
@@ -23,21 +24,26 @@ expression over whole arrays takes a second or more to compile.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import prange
 
 from hubbub.core.arrays import Floats
-from hubbub.core.compiling import loop
-from hubbub.solvers.compiled_cone_programs import FAST, fast
+from hubbub.core.compiling import compiled, loop
+from hubbub.solvers.compiled_cone_programs import FAST
 
 MIN_SHARE_OF_WORST = 0.3  # of the worst violation, from which on others change sides with it
 MAX_FULL_EXCHANGES = 6  # of all violations, in search of a first basis
-MAX_BLOCK_EXCHANGES = 60  # then one value at a time...
-MAX_EXCHANGES = 4  # ...so many times the number of values
+MAX_BLOCK_EXCHANGES = 12  # of all that are like the worst; then one value at a time, the worst...
+MAX_GREEDY_EXCHANGES = 2  # ...so many times the number of values, then the last one...
+MAX_EXCHANGES = 20  # ...so many times the number of values
 MAX_MOVED_LIMITS = 16  # of values that are at them: with more, one product with the inverse is quicker
 ENDS_AT_A_TIME = 64  # whose numbers fit the processor's memory
+
+
+fast = partial(compiled, fastmath=FAST, error_model="numpy")  # no checks of divisors: what is not finite is seen later
 
 
 class Problem(NamedTuple):
@@ -92,22 +98,24 @@ def _rows(matrix: Floats, is_basic: Any) -> tuple[Any, Any, Floats, Floats]:
 
 @fast
 def _choose(values: Any, excess: Floats, turn: int, full_turns: int) -> int:
-    """Put the violations that change sides first; return how many: all, the worst, or the last one after many turns.
+    """Put the violations that change sides first; return how many: all, those like the worst, the worst, or the last.
 
     `excess` is how many times the violation that is tolerated each is.
     """
     if turn < full_turns:
-        return values.size
-    count, worst, last = 0, 0.0, 0
+        return int(values.size)
+    count, worst, last = 0, 0, 0
     for e in range(values.size):
-        worst = max(worst, excess[e])
+        if excess[e] > excess[worst]:
+            worst = e
         if values[e] > values[last]:
             last = e
     if turn >= MAX_BLOCK_EXCHANGES:
-        values[0] = values[last]
+        values[0] = values[worst if turn < MAX_GREEDY_EXCHANGES * excess.size else last]
         return 1
+    least = MIN_SHARE_OF_WORST * excess[worst]
     for e in range(values.size):
-        if excess[e] >= MIN_SHARE_OF_WORST * worst:
+        if excess[e] >= least:
             values[count] = values[e]
             count += 1
     return count
@@ -472,7 +480,7 @@ def _hold_all(
     return True
 
 
-@loop(fastmath=FAST)
+@loop(fastmath=FAST, error_model="numpy")
 def hold(
     problem: Problem, programs: Programs, first: Floats, own: Floats, missing: Floats, is_basic: Any, is_found: Any,
     costs: Floats,

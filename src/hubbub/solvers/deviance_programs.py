@@ -106,7 +106,9 @@ class _CovarianceForm(_Form):
     def __init__(self, matrix: Floats, scores: Floats, free: NDArray[np.bool_]) -> None:
         inverse = np.linalg.inv(matrix)
         tilt = inverse.sum(axis=0)
-        covariance = inverse - np.outer(tilt, tilt) / (tilt.sum() + SUM_PRECISION)
+        covariance = inverse - np.outer(tilt, tilt) / tilt.sum()
+        # If all values were at their limits, their sum would be known twice.
+        covariance[np.diag_indices_from(covariance)] += SUM_PRECISION * covariance.diagonal().max()
         super().__init__(covariance, scores @ covariance, ~free)
 
     def problem(self) -> Problem:
