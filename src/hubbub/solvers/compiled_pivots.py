@@ -12,8 +12,7 @@ says how the basic numbers (z over S, w elsewhere) move if one of the others doe
     column of x in S:       K_x over S,               Q K_x elsewhere,
     column of x elsewhere:  -K Q_x over S,            Q_x - Q K Q_x elsewhere,
 
-and the numbers of the values E that have changed sides since solve T_EE x_E = -y_E, a few equations. If a limit moves
-by d, so does the probability of a value that is at it: d times its column is added to the basic numbers. Columns are
+and the numbers of the values E that have changed sides since solve T_EE x_E = -y_E, a few equations. Columns are
 computed when they are needed first, for all programs of the score. The worst violations change sides at once; should
 that go on for long, the worst alone does, and in the end the last one, a rule that cannot go round in circles (Murty,
 1974).
@@ -39,7 +38,6 @@ MAX_FULL_EXCHANGES = 6  # of all violations, in search of a first basis
 MAX_BLOCK_EXCHANGES = 12  # of all that are like the worst; then one value at a time, the worst...
 MAX_GREEDY_EXCHANGES = 2  # ...so many times the number of values, then the last one...
 MAX_EXCHANGES = 20  # ...so many times the number of values
-MAX_MOVED_LIMITS = 16  # of values that are at them: with more, one product with the inverse is quicker
 ENDS_AT_A_TIME = 64  # whose numbers fit the processor's memory
 
 
@@ -369,68 +367,17 @@ def _change(changes: Changes, value: int) -> None:
 
 
 class Programs(NamedTuple):
-    """Statistics, each with limits of its own: what the limits add to v, and how far they are from the first ones.
+    """Statistics, each with limits of its own: what the limits add to v.
 
     `which` says which row of `weights` (g), and which entry of `squares` (H), is that of a statistic; it ascends. Costs
     below `enough` need not be exact.
     """
 
     limits: Floats
-    shifts: Floats
     which: Any
     weights: Floats
     squares: Floats
     enough: Floats
-
-
-@fast
-def _starts(
-    problem: Problem, basis: Basis, own: Floats, first: Floats, programs: Programs, base: int, some: int
-) -> Floats:
-    """Return the basic numbers of some programs, by columns where few limits of values at their limits have moved."""
-    values = own.size
-    given, by_limits = np.empty((some + 2, values)), np.zeros(some, np.bool_)
-    wanted, places = np.empty(values, np.int64), np.full(values, -1)
-    count, others = 0, 0
-    for e in range(some):
-        moved = 0
-        for x in range(values):
-            if programs.shifts[base + e, x] != 0.0 and (basis.places[x] >= 0) != problem.is_step:
-                moved += 1
-        by_limits[e] = moved > MAX_MOVED_LIMITS
-        if by_limits[e]:
-            for x in range(values):
-                given[others, x] = programs.limits[base + e, x]
-            others += 1
-            continue
-        for x in range(values):
-            is_moved = programs.shifts[base + e, x] != 0.0 and (basis.places[x] >= 0) != problem.is_step
-            if is_moved and places[x] < 0:
-                wanted[count], places[x] = x, count
-                count += 1
-    _learn(problem, basis, wanted[:count])
-    for x in range(values):
-        given[others, x], given[others + 1, x] = own[x], first[x]
-    numbers = _basic_numbers(basis, given[: others + 2])
-    starts, row = np.empty((some, values)), 0
-    for e in range(some):
-        if by_limits[e]:
-            for x in range(values):
-                starts[e, x] = numbers[others, x] + numbers[row, x]
-            row += 1
-            continue
-        for x in range(values):
-            starts[e, x] = numbers[others + 1, x]
-        for x in range(values):
-            shift = programs.shifts[base + e, x]
-            if shift != 0.0:
-                if (basis.places[x] >= 0) == problem.is_step:
-                    starts[e, x] -= shift
-                else:
-                    column = basis.columns[x]
-                    for y in range(values):
-                        starts[e, y] += shift * column[y]
-    return starts
 
 
 @fast
@@ -459,24 +406,29 @@ def _hold_all(
         return False
     if ends == 0:
         return True
-    basis, v = _basis(problem, is_basic), np.empty(values)
+    basis, found = _basis(problem, is_basic), np.zeros(2)
     changes = Changes(np.empty(values, np.int64), np.full(values, -1), np.zeros(1, np.int64))
+    given = np.empty((2 * ENDS_AT_A_TIME, values))
     for base in range(0, ends, ENDS_AT_A_TIME):
-        some = min(ENDS_AT_A_TIME, ends - base)
-        lowest = programs.which[base]
-        moves = _basic_numbers(basis, programs.weights[lowest : programs.which[base + some - 1] + 1])
-        starts = _starts(problem, basis, own, first, programs, base, some)
-        _learn_violated(problem, basis, starts)
+        some, lowest = min(ENDS_AT_A_TIME, ends - base), programs.which[base]
+        rows = some + programs.which[base + some - 1] - lowest + 1
+        for x in range(values):
+            for e in range(some):
+                given[e, x] = own[x] + programs.limits[base + e, x]
+            for e in range(some, rows):
+                given[e, x] = programs.weights[lowest + e - some, x]
+        numbers = _basic_numbers(basis, given[:rows])
+        _learn_violated(problem, basis, numbers[:some])
         for e in range(some):
             number = programs.which[base + e]
-            for x in range(values):
-                v[x] = own[x] + programs.limits[base + e, x]
+            move, weights = numbers[some + number - lowest], programs.weights[number]
+            held = Held(move, weights, programs.squares[number], missing[base + e])
             while changes.count[0] > 0:
                 _change(changes, changes.values[0])
-            held = Held(moves[number - lowest], programs.weights[number], programs.squares[number], missing[base + e])
-            free = _settle(problem, basis, starts[e], v, changes, held, False, -np.inf)
-            cost = _settle(problem, basis, starts[e], v, changes, held, True, programs.enough[base + e] + free)
-            costs[base + e] = cost - free
+            for step in range(2):  # without the statistic, then with it; one call, because each is compiled apart
+                enough = programs.enough[base + e] + found[0] if step else -np.inf
+                found[step] = _settle(problem, basis, numbers[e], given[e], changes, held, step == 1, enough)
+            costs[base + e] = found[1] - found[0]
     return True
 
 

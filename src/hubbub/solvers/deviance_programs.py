@@ -169,10 +169,8 @@ class DeviancePrograms:
     def _programs(self, statistics: _Statistics, lowers: Floats, enough: Floats) -> Programs:
         from hubbub.solvers.compiled_pivots import Programs
 
-        form, shifts = self._form, np.zeros((len(lowers), len(self._form.matrix)))
-        shifts[:, : lowers.shape[1]] = lowers - self._lower
-        slopes, squares = form.slopes(statistics.weights)
-        return Programs(form.limits(lowers), shifts, statistics.which, slopes, squares, enough)
+        slopes, squares = self._form.slopes(statistics.weights)
+        return Programs(self._form.limits(lowers), statistics.which, slopes, squares, enough)
 
     def _solve(self, programs: Programs, missing: Floats, costs: Floats, some: slice) -> None:
         """Write the costs of some scores."""
