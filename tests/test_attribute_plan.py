@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import hubbub as hb
 from hubbub.intake.value_counts import read_counts
-from hubbub.planning.attribute_plan import ways_at
+from hubbub.planning.attribute_ways import ways_at
 from hubbub.planning.truths import truths_from
 
 SEX, TOWN, AGE = hb.Categories(["f", "m"]), hb.Categories(["a", "b", "c", "d"]), hb.Integers(1, 6)
