@@ -71,7 +71,7 @@ def test_marginals_lean_on_what_the_attribute_alone_gives(way: type[SeveralAttri
     mechanism = way(PARTS)  # type: ignore[call-arg]
     independent: Floats = np.ones(1)
     for part in PARTS.values():
-        independent = np.kron(independent, shares_of(part.domain))
+        independent = np.outer(independent, shares_of(part.domain)).ravel()
     sent = sent_by(mechanism, 20_000, independent)
     joint = hb.estimate(hb.Reports.from_outputs(mechanism, sent))
     assert "pulled" not in joint.settings
