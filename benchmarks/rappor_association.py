@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,7 @@ class BloomRappor(hb.Mechanism):
     bits: int
     own: float
     other: float
+    full_support: ClassVar[bool] = True  # every bit may be turned
 
     @property
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the filters
