@@ -9,8 +9,10 @@ import numpy as np
 
 from hubbub.channels import Channel
 from hubbub.core.arrays import Floats
+from hubbub.domains.product_shape import ProductShape, shape_of
 from hubbub.estimators.api import METHODS
 from hubbub.estimators.api import estimate as run_estimate
+from hubbub.estimators.auto.attribute_marginals import attribute_reports, marginals, moved_to_marginals
 from hubbub.estimators.auto.model_averaging import reaverage
 from hubbub.estimators.auto.shrinkage import shrink
 from hubbub.estimators.em import IBU_DELTA, MAX_UPDATES
@@ -50,7 +52,8 @@ def reestimate(reports: Reports, weightings: Floats, estimate: Estimate) -> Floa
     values = len(reports.domain)
     uniform = np.full(values, 1.0 / values)
     if "selection" in estimate.settings:
-        return reaverage(reports.channel, weightings, reports.domain, estimate.settings["selection"])
+        thetas = reaverage(reports.channel, weightings, reports.domain, estimate.settings["selection"])
+        return _with_marginals(reports, weightings, thetas, estimate)
     if "empirical_bayes" in estimate.settings:
         return np.stack([_shrunk(reports.channel, weights) for weights in weightings])
     method = estimate.settings.get("chosen", estimate.method)
@@ -59,6 +62,20 @@ def reestimate(reports: Reports, weightings: Floats, estimate: Estimate) -> Floa
     if method == "uniform":
         return np.tile(uniform, (len(weightings), 1))
     return em_batch(reports.channel, weightings, uniform, delta=IBU_DELTA, max_iter=MAX_UPDATES).thetas
+
+
+def _with_marginals(reports: Reports, weightings: Floats, thetas: Floats, estimate: Estimate) -> Floats:
+    """Return joint estimates with the marginals of each attribute's own, where `estimate` was made so."""
+    shape, attributes = shape_of(reports.domain), estimate.settings.get("attributes")
+    if not isinstance(shape, ProductShape) or attributes is None:
+        return thetas
+    alone, shares = attribute_reports(reports), {}
+    for name, attribute in attributes.estimates.items():
+        own, moved = alone[name].reports, alone[name].weightings(weightings)
+        estimates = reestimate(own, moved, attribute.estimate)
+        maxima = np.stack([maximum_likelihood(own.channel, weights) for weights in moved])
+        shares[name] = attribute.shares(estimates, maxima, marginals(shape, thetas, name))
+    return moved_to_marginals(shape, thetas, shares, attributes.moved)
 
 
 def _shrunk(channel: Channel, weights: Floats) -> Floats:

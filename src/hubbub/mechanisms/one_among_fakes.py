@@ -24,6 +24,7 @@ from hubbub.mechanisms.fake_value_odds import FakeValueOdds, fake_value_odds
 from hubbub.mechanisms.one_at_random import OneAtRandom
 from hubbub.mechanisms.parameters import Probability
 from hubbub.mechanisms.several_attributes import MAX_LISTED_OUTPUTS, Builder, plain_epsilon
+from hubbub.mechanisms.true_or_fake import TrueOrFake
 from hubbub.sampling import RandomSource
 from hubbub.sampling.weight_tables import TableLaw, table_of_floats
 
@@ -129,6 +130,11 @@ class SampleOneWithFakes(OneAtRandom):
         object.__setattr__(smaller, "probabilities_", tuple(self.probabilities_[place] for place in kept))
         object.__setattr__(smaller, "fakes_", tuple(self.fakes_[place] for place in kept))
         return smaller
+
+    def about_one(self, name: str) -> TrueOrFake:
+        """Return the mechanism of an attribute, which gets a fake value where another attribute is the true one."""
+        place = [own for own, _ in self.parts_].index(name)
+        return TrueOrFake(self.parts[name], self.probabilities_[place], tuple(self.fakes[name].tolist()))
 
     @property
     def all_fake(self) -> float:

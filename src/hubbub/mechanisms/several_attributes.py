@@ -217,6 +217,21 @@ class SeveralAttributes(Mechanism):
             The same way to report, over `domain`.
         """
 
+    def about_one(self, name: str) -> Mechanism:
+        """Return how one attribute is reported, where the others are not looked at.
+
+        Parameters
+        ----------
+        name
+            The attribute.
+
+        Returns
+        -------
+        Mechanism
+            Over the attribute's own domain.
+        """
+        return self.parts[name]
+
     # -- likelihoods ---------------------------------------------------------------------------------
 
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
@@ -237,17 +252,7 @@ class SeveralAttributes(Mechanism):
         whole = self._box_channel(codes)
         cells = self.domain.cells
         kept = cells if among is None else (among if cells is None else cells[among])
-        if prefers_matrix(whole.values * whole.patterns):
-            logs = whole.log_columns
-            values = whole.values if kept is None else kept.size
-            everything = np.arange(whole.patterns)
-            return DenseChannel.from_logs(
-                values,
-                whole.patterns,
-                lambda part: logs(everything[part]) if kept is None else logs(everything[part])[kept],
-                terms=len(self.parts_),
-            )
-        return whole if kept is None else whole.part(kept)
+        return matrix_if_small(whole, kept, terms=len(self.parts_))
 
     @abstractmethod
     def _box_channel(self, codes: Codes) -> Channel:
@@ -341,3 +346,19 @@ class AttributesLaw(Law):
 def plain_epsilon(part: Mechanism) -> float:
     """Return the plain epsilon of a mechanism: per unit of distance, times the diameter of its domain."""
     return part.epsilon * part.domain.diameter if part.metric else part.epsilon
+
+
+def matrix_if_small(whole: Channel, kept: Positions | None, *, terms: int) -> Channel:
+    """Return a channel over the values at positions `kept` (None: all), as a matrix where that is as quick.
+
+    Its logarithms are sums of so many `terms`.
+    """
+    if not prefers_matrix(whole.values * whole.patterns):
+        return whole if kept is None else whole.part(kept)
+    logs, everything = whole.log_columns, np.arange(whole.patterns)
+    return DenseChannel.from_logs(
+        whole.values if kept is None else kept.size,
+        whole.patterns,
+        lambda part: logs(everything[part]) if kept is None else logs(everything[part])[kept],
+        terms=terms,
+    )

@@ -13,25 +13,19 @@ import numpy as np
 
 from hubbub.client import as_whole
 from hubbub.core import validation
-from hubbub.core.arrays import Floats, as_real
+from hubbub.core.arrays import Floats
 from hubbub.core.defaults import TRUTH_SHAPES
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.serialization import Portable
-from hubbub.core.text import kebab, listed
-from hubbub.domains import Domain, Product
-from hubbub.intake.study import Study
+from hubbub.core.text import listed
+from hubbub.domains import Product
 from hubbub.mechanisms import (
-    Mechanism,
-    OptimizedUnary,
-    RandomizedResponse,
-    SampleOne,
-    SampleOneWithFakes,
     Split,
 )
-from hubbub.mechanisms.frequency_oracle import FrequencyOracle
 from hubbub.mechanisms.several_attributes import SeveralAttributes
-from hubbub.planning.attribute_errors import VariationQuantiles, expected_error, told_by, variance_of_oracle
+from hubbub.planning.attribute_errors import VariationQuantiles, expected_error, told_by
+from hubbub.planning.attribute_ways import WHERE, named_ways
 from hubbub.planning.plan_tables import TextTable
 from hubbub.planning.truths import truths_from
 from hubbub.rendering import Fact, facts_html, table_html
@@ -43,7 +37,6 @@ if TYPE_CHECKING:
 DEFAULT_RUNS = 200
 MAX_CELLS = 100_000  # of two attributes whose joint shares are simulated
 NEARLY = 1.02  # an error that is larger by less is as good
-WHERE = "plan_attributes"
 
 
 @dataclass(frozen=True)
@@ -339,7 +332,7 @@ def plan_attributes(
     count = validation.whole(users if count is None else count, "users", WHERE, at_least=1, default="10_000")
     runs = validation.whole(runs, "runs", WHERE, at_least=20, default=str(DEFAULT_RUNS))
     generator, seed = validation.generator(rng, WHERE)
-    named = _named_ways(ways, epsilon)
+    named = named_ways(ways, epsilon)
     product = next(iter(named.values())).domain
     name, shares = _truth(truth, product)
     return _planned(named, product, (name, shares), count, runs, generator, seed)
@@ -401,93 +394,3 @@ def _truth(truth: object, product: Product) -> tuple[str, Floats]:
             )
         shares = shares * shape.probabilities[places]
     return truth, np.asarray(shares / shares.sum())
-
-
-def _named_ways(ways: object, epsilon: object) -> dict[str, SeveralAttributes]:
-    if isinstance(ways, Study):
-        ways = dict(ways.mechanisms)
-    if isinstance(ways, Domain):
-        if ways.product is None:
-            raise _refused("the domain is not a product", shorten(ways), "pass hubbub.Product(age=..., sex=...)")
-        budget = as_real(epsilon)
-        if not 0.0 < budget < np.inf:
-            raise validation.wrong(epsilon, "epsilon", WHERE, "a positive number", remedy="pass the budget of a user")
-        return ways_at(ways.product, budget)
-    if epsilon is not None:
-        raise _refused("mechanisms bring their own epsilon", "epsilon= besides mechanisms", "leave epsilon out")
-    if isinstance(ways, Mechanism):
-        ways = [ways]
-    if isinstance(ways, Mapping):
-        named = {str(name): way for name, way in ways.items()}
-    elif isinstance(ways, list | tuple):
-        named = {}
-        for way in ways:
-            name, number = kebab(type(way).__name__), 2
-            while name in named:
-                name, number = f"{kebab(type(way).__name__)} {number}", number + 1
-            named[name] = way
-    else:
-        raise _refused("these are not ways to report", shorten(ways), "pass mechanisms such as hubbub.Split(...)")
-    if not named:
-        raise _refused("there is nothing to compare", "no mechanism", "pass at least one")
-    checked: dict[str, SeveralAttributes] = {}
-    for name, way in named.items():
-        if not isinstance(way, SeveralAttributes):
-            raise _refused(
-                f"{name} is no way to report several attributes",
-                shorten(way),
-                "pass Split, SampleOne or SampleOneWithFakes",
-            )
-        checked[name] = way
-    first = next(iter(checked.values())).domain
-    for name, mechanism in checked.items():
-        if mechanism.domain != first:
-            raise _refused(
-                f"{name} is over another domain", shorten(mechanism.domain, 100), "build all over one product"
-            )
-    return checked
-
-
-def _refused(what: str, got: str, remedy: str) -> SettingError:
-    expected = "a Product with epsilon=, or mechanisms over one Product: {name: mechanism}, a list, or a study"
-    return SettingError(what, where=f"{WHERE}(ways)", got=got, expected=expected, remedy=remedy)
-
-
-def ways_at(product: Product, epsilon: float) -> dict[str, SeveralAttributes]:
-    """Return the three ways to report, so that any two combinations are protected by epsilon."""
-    attributes = product.attributes
-    split = {name: better_oracle(domain, epsilon / len(attributes)) for name, domain in attributes.items()}
-    one = {name: better_oracle(domain, epsilon) for name, domain in attributes.items()}
-    return {
-        "split": Split(product, **split),
-        "sample-one": SampleOne(product, **one),  # type: ignore[arg-type]  # names are attributes
-        "sample-one-with-fakes": _among_fakes(product, epsilon),
-    }
-
-
-def better_oracle(domain: Domain, epsilon: float) -> FrequencyOracle:
-    """Return k-RR or optimized unary encoding, whichever has the smaller variance."""
-    kinds: list[FrequencyOracle] = [
-        RandomizedResponse(domain, epsilon=epsilon),
-        OptimizedUnary(domain, epsilon=epsilon),
-    ]
-    return min(kinds, key=lambda kind: variance_of_oracle(kind.support, len(domain)))
-
-
-def _among_fakes(product: Product, epsilon: float) -> SampleOneWithFakes:
-    """Return k-RR among fakes whose epsilon between any two combinations is the one asked for."""
-
-    def built(inner: float) -> SampleOneWithFakes:
-        parts = {name: RandomizedResponse(domain, epsilon=inner) for name, domain in product.attributes.items()}
-        return SampleOneWithFakes(product, **parts)  # type: ignore[arg-type]  # names are attributes
-
-    low, high = epsilon, 2.0 * epsilon
-    while built(high).epsilon < epsilon:
-        low, high = high, 2.0 * high
-    for _ in range(60):  # epsilon grows with that of the parts
-        middle = 0.5 * (low + high)
-        if built(middle).epsilon <= epsilon:
-            low = middle
-        else:
-            high = middle
-    return built(low)

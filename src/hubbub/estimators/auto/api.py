@@ -7,15 +7,26 @@ Where values have neighbours (a line, a map) the answer is smoothed (`smoothing`
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
 
 import numpy as np
 
 from hubbub.core import validation
+from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress
 from hubbub.core.serialization import ReadOnly
 from hubbub.domains.product_shape import ProductShape, shape_of
 from hubbub.estimators.auto.allowed_region import pull_inside
+from hubbub.estimators.auto.attribute_marginals import (
+    MOVES,
+    AttributeEstimate,
+    AttributeEstimates,
+    AttributeReports,
+    attribute_reports,
+    marginals,
+    moved_to_marginals,
+)
 from hubbub.estimators.auto.shrinkage import shrink
 from hubbub.estimators.auto.smoothing import smooth
 from hubbub.estimators.auto.told_interactions import told_model
@@ -26,7 +37,7 @@ from hubbub.estimators.mle import mle
 from hubbub.estimators.result import Estimate
 from hubbub.likelihood import Likelihood
 from hubbub.reports import Reports
-from hubbub.solvers import Outcome, likeliest_point
+from hubbub.solvers import Outcome, SolverProgress, likeliest_point
 
 REGION_TOL = 1e-6  # nats for each user, of the maximum that the answer must not be far from
 
@@ -70,6 +81,10 @@ def auto(reports: Reports, settings: MethodSettings) -> MethodRun:
         "selection": selection,
     }
     status = selection.explain()
+    if isinstance(shape, ProductShape) and (alone := attribute_reports(reports)):
+        theta, attributes = yield from _with_own_marginals(likelihood, shape, theta, alone, settings)
+        used["attributes"] = attributes
+        status += attributes.explain()
     if selection.uses_newton:  # then the maximum is quickly found, too
         best = (yield from likeliest_point.steps(likelihood, REGION_TOL)).theta
         told = told_model(likelihood.channel, shape) if isinstance(shape, ProductShape) else None
@@ -81,6 +96,31 @@ def auto(reports: Reports, settings: MethodSettings) -> MethodRun:
             status += f", moved {pulled:.0%} of the way to maximum likelihood because the reports refute it"
     outcome = Outcome(likelihood.at(theta), selection.chosen.updates, met=True)
     return as_estimate(reports, "auto", outcome, status, used)
+
+
+def _with_own_marginals(
+    likelihood: Likelihood,
+    shape: ProductShape,
+    theta: Floats,
+    alone: dict[str, AttributeReports],
+    settings: MethodSettings,
+) -> Generator[SolverProgress | Progress, None, tuple[Floats, AttributeEstimates]]:
+    """Return the joint estimate with marginals from what the reports say about each attribute alone.
+
+    It moves as far there as makes all reports likelier: where attributes go closely together, the joint estimate may
+    know more about each than its own outputs do.
+    """
+    estimates, shares = {}, {}
+    for name, own in alone.items():
+        estimate = yield from auto(own.reports, settings)
+        single = Likelihood.of(own.reports)
+        maximum = (yield from likeliest_point.steps(single, REGION_TOL)).theta
+        estimates[name] = AttributeEstimate.of(estimate, single, maximum)
+        joint = marginals(shape, theta[None], name)
+        shares[name] = estimates[name].shares(estimate.probabilities[None], maximum[None], joint)
+    moved = {part: moved_to_marginals(shape, theta[None], shares, part)[0] for part in MOVES}
+    best = max(MOVES, key=lambda part: likelihood.at(moved[part]).log_likelihood)
+    return moved[best], AttributeEstimates(ReadOnly(estimates), best)
 
 
 def _unsolved(maximum: Estimate) -> str:
