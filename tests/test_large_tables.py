@@ -23,7 +23,7 @@ from hubbub.intervals.set_intervals import SetShares, set_shares
 from hubbub.likelihood import Likelihood
 from hubbub.solvers import deviance_programs, likeliest_point
 from hubbub.solvers.boundary_deviance import ConePrograms
-from hubbub.solvers.deviance_programs import DeviancePrograms
+from hubbub.solvers.deviance_programs import DeviancePrograms, SeparatePrograms, programs_around
 from hubbub.solvers.local_extremes import LocalRegion
 
 Floats = NDArray[np.float64]
@@ -85,8 +85,8 @@ def test_page_terminal_band_and_interval_agree() -> None:
         ages = page.marginals["age"]
         assert (ages.low[place], ages.high[place]) == pytest.approx((one.low, one.high), abs=1e-6)
     every = [*page.marginals.values(), *(own for rows in page.conditionals.values() for own in rows)]
-    for own in every:
-        assert ((own.low <= own.estimate) & (own.estimate <= own.high)).all()
+    for shares in every:
+        assert ((shares.low <= shares.estimate) & (shares.estimate <= shares.high)).all()
 
 
 @pytest.mark.usefixtures("_few_draws")
@@ -204,6 +204,16 @@ def test_deviances_together_and_one_by_one(seed: int, condition: float, monkeypa
     assert (screened[expected < enough - 1e-5] < (enough * np.ones_like(expected))[expected < enough - 1e-5]).all()
 
 
+def test_few_values_are_solved_one_by_one() -> None:
+    """The same deviances, without what takes long to compile: an interval of a small study is not kept waiting."""
+    information, scores, lower, lowers, weights = drawn_programs(3)
+    separate = programs_around(information, scores, lower, 1e6)
+    assert isinstance(separate, SeparatePrograms)
+    nothing = np.zeros(len(weights))
+    expected = finish(DeviancePrograms(information, scores, lower, 1e6).deviances(lowers, weights, nothing))
+    np.testing.assert_allclose(finish(separate.deviances(lowers, weights, nothing)), expected, atol=1e-5, rtol=1e-5)
+
+
 def test_both_forms_are_used() -> None:
     forms = {type(DeviancePrograms(*drawn_programs(seed)[:3], 1e6)._form).__name__ for seed in range(4)}
     assert forms == {"_InformationForm", "_CovarianceForm"}
@@ -224,6 +234,7 @@ def test_programs_that_are_not_found_are_solved_one_by_one(monkeypatch: pytest.M
     np.testing.assert_allclose(found, expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow  # loops for several threads are compiled apart
 def test_deviances_in_one_thread_and_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
     information, scores, lower, lowers, weights = drawn_programs(2)
     nothing = np.zeros(len(weights))

@@ -27,7 +27,7 @@ from hubbub.core.validation import DEFAULT_SEED
 from hubbub.likelihood import Point
 from hubbub.reports import SurveyWeights
 from hubbub.reports.survey_weights import IndependentSamples
-from hubbub.solvers.deviance_programs import DeviancePrograms
+from hubbub.solvers.deviance_programs import DeviancePrograms, SeparatePrograms, programs_around
 from hubbub.solvers.groups import ONE_GROUP, Groups
 
 MAX_ERRORS_OF_DOUBTFUL = 2.0  # standard errors below which a probability may as well be 0
@@ -142,10 +142,10 @@ class DevianceSimulation(LocalScores):
     """Simulated deviances of statistics, each at a distribution near the maximum: one set of scores serves all."""
 
     @cached_property
-    def _programs(self) -> list[DeviancePrograms]:
+    def _programs(self) -> list[DeviancePrograms | SeparatePrograms]:
         """The programs of each guess, around that at the maximum; if it has one guess, so do most near it."""
         guesses = self.guesses(self.top.theta)
-        return [DeviancePrograms(self.information, self.scores, own, self.users) for own in (guesses[0], guesses[-1])]
+        return [programs_around(self.information, self.scores, own, self.users) for own in (guesses[0], guesses[-1])]
 
     def cutoff(self, theta: Floats, weights: Floats, level: float, draws: int | None = None) -> float:
         """Return the quantile of the deviance of `weights` @ theta, at theta; from the first `draws` if not all."""
