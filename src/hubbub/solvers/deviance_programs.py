@@ -55,7 +55,7 @@ class _Statistics(NamedTuple):
         return cls(order, which[order], rows)
 
 
-class _Form(ABC):
+class _ProgramForm(ABC):
     """One of the two ways to write the programs; `own` is what each score adds to v, `basic` where to begin."""
 
     def __init__(self, matrix: Floats, own: Floats, basic: NDArray[np.bool_]) -> None:
@@ -80,7 +80,7 @@ class _Form(ABC):
         """Return b for each score and statistic, each with its own limits."""
 
 
-class _InformationForm(_Form):
+class _InformationForm(_ProgramForm):
     def __init__(self, matrix: Floats, scores: Floats, free: NDArray[np.bool_]) -> None:
         total = np.ones((1, len(matrix)))
         bordered = np.block([[matrix, total.T], [total, np.array([[-SUM_PRECISION]])]])
@@ -103,7 +103,7 @@ class _InformationForm(_Form):
         return np.tile(np.einsum("ex,ex->e", statistics.weights[statistics.which], lowers), (draws, 1))
 
 
-class _CovarianceForm(_Form):
+class _CovarianceForm(_ProgramForm):
     def __init__(self, matrix: Floats, scores: Floats, free: NDArray[np.bool_]) -> None:
         inverse = np.linalg.inv(matrix)
         tilt = inverse.sum(axis=0)
@@ -167,7 +167,7 @@ class DeviancePrograms:
         self._root = math.sqrt(largest)
         self._lower = lower[None, :] * self._root
         scaled, free = scores / self._root, lower < -MIN_ROOM
-        self._form: _Form = _InformationForm(matrix, scaled, free)
+        self._form: _ProgramForm = _InformationForm(matrix, scaled, free)
         eigenvalues = np.linalg.eigvalsh(matrix)
         if eigenvalues[-1] <= MAX_CONDITION * eigenvalues[0] and self._free_share() > 0.5:
             self._form = _CovarianceForm(matrix, scaled, free)
@@ -183,7 +183,8 @@ class DeviancePrograms:
         statistics, form = _Statistics.of(weights), self._form
         scaled, order = self._root * lowers[statistics.order], statistics.order
         programs = self._programs(statistics, scaled, enough[order])
-        missing, costs = form.missing(statistics, scaled, count), np.empty((count, len(order)))
+        # Rows after rows: loops are compiled for each layout.
+        missing, costs = np.ascontiguousarray(form.missing(statistics, scaled, count)), np.empty((count, len(order)))
         step = max(1, MAX_NUMBERS_AT_A_TIME // lowers.size)
         for first in range(0, count, step):
             yield Progress(first, count, "simulating cutoffs")
