@@ -28,6 +28,7 @@ from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import SubsetSelection
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 
+ONE_BIT = "the probability of a bit, for a single value, off by more than {} percentage points"
 UNPACKED_BITS = 4_000_000  # in memory at a time
 MAX_PAIRED_BITS = 128  # up to which all pairs are tested; of more bits, those that are close
 MAX_PAIR_STEPS = 8  # how far apart bits are that are close
@@ -171,7 +172,7 @@ def _bits_of_values(mechanism: SetValuedOracle, counts: _BitCounts) -> list[LawT
         value, bit = counts.values[place // size], place % size
         return f"the bit of {value_text(labels[bit])} for the value {value_text(labels[value])}"
 
-    return several_tests("each bit of each value", p_values, least, text)
+    return several_tests("each bit of each value", p_values, least, text, ONE_BIT)
 
 
 def _pair_chances(mechanism: SetValuedOracle) -> PairChances:

@@ -28,8 +28,8 @@ Counts = NDArray[np.int64]
 class LawTest:
     """Tests of one kind: the smallest p-value times their number, and what that one is about.
 
-    `hardest` is the test that finds least: its outputs, degrees of freedom, and the largest variance of one of its
-    counts for each output.
+    `hardest` is the test that finds least. `fault` says in words what a difference in it would be, with a place for
+    its size; it is empty where that would say little.
     """
 
     about: str
@@ -37,6 +37,7 @@ class LawTest:
     tests: int
     worst: str
     hardest: Sensitivity
+    fault: str = ""
 
     def detectable(self, error: float) -> float:
         """Return the difference in probability that is found with `DETECTION_POWER` at a probability of false alarm."""
@@ -44,7 +45,7 @@ class LawTest:
 
 
 class Sensitivity(NamedTuple):
-    """How much a test sees."""
+    """How much a test sees; without degrees of freedom, a single impossible output is found whenever it occurs."""
 
     outputs: int
     freedom: int
@@ -54,6 +55,8 @@ class Sensitivity(NamedTuple):
         """Return the difference in probability that is found with `DETECTION_POWER`."""
         from scipy.special import chdtri, chndtrinc
 
+        if self.freedom == 0:
+            return -math.expm1(math.log(1 - DETECTION_POWER) / self.outputs)
         critical = float(chdtri(self.freedom, error))
         needed = float(chndtrinc(critical, self.freedom, 1 - DETECTION_POWER))
         return min(1.0, math.sqrt(needed * self.variance / self.outputs))
@@ -135,19 +138,26 @@ def sum_p_value(deviation: float, variance: float, third_moment: float) -> float
     return min(1.0, 2 * min(below, above))
 
 
-def one_test(about: str, p_value: float, outputs: int, freedom: int = 1, variance: float = 0.25) -> LawTest:
+def one_test(
+    about: str, p_value: float, outputs: int, freedom: int = 1, variance: float = 0.25, fault: str = ""
+) -> LawTest:
     """Return a kind of test that consists of one."""
-    return LawTest(about, p_value, 1, about, Sensitivity(outputs, freedom, variance))
+    return LawTest(about, p_value, 1, about, Sensitivity(outputs, freedom, variance), fault)
 
 
 def binomial_test(about: str, happened: int, trials: int, probability: float) -> LawTest:
     """Test how often something happened."""
     p_value = float(binomial_p_values(np.array([happened]), trials, probability)[0])
-    return one_test(about, p_value, trials, variance=probability * (1 - probability))
+    fault = f"{about}, off by more than {{}} percentage points"
+    return one_test(about, p_value, trials, variance=probability * (1 - probability), fault=fault)
 
 
 def several_tests(
-    about: str, p_values: Floats, sensitivities: Sequence[Sensitivity] | Sensitivity, text: Callable[[int], str]
+    about: str,
+    p_values: Floats,
+    sensitivities: Sequence[Sensitivity] | Sensitivity,
+    text: Callable[[int], str],
+    fault: str = "",
 ) -> list[LawTest]:
     """Return a kind of tests by their p-values, as a list that is empty if there are none; `text` describes each."""
     if not p_values.size:
@@ -159,7 +169,7 @@ def several_tests(
         else max(sensitivities, key=lambda own: (own.freedom + 10.0) ** 0.5 * own.variance / own.outputs)
     )
     p_value = min(1.0, float(p_values[smallest]) * p_values.size)
-    return [LawTest(about, p_value, p_values.size, text(smallest), hardest)]
+    return [LawTest(about, p_value, p_values.size, text(smallest), hardest, fault)]
 
 
 def combined_p_value(tests: Sequence[LawTest]) -> float:

@@ -29,14 +29,16 @@ Sampler = Callable[[Array], object]
 class EmpiricalBound:
     """A lower bound on epsilon at a level, and the event behind it.
 
-    Of `draws` outputs of each audited value, half were counted: the event happened `happened` times for `value` and
-    `happened_other` times for `other`. `repeated` says that two runs of the sampler gave the same outputs.
+    Half of the outputs were counted: the event happened `happened` times of `counted` for `value`, and
+    `happened_other` times of `counted_other` for `other`. `repeated` says that two runs of the sampler gave the same
+    outputs.
     """
 
     low: float
     level: float
     draws: int
     counted: int
+    counted_other: int
     values: tuple[object, ...]
     value: object
     other: object
@@ -94,7 +96,12 @@ def draw_outputs(sampler: Sampler, domain: Domain, draws: int) -> Generator[Prog
         for half, count in zip(halves, (draws // 2, draws - draws // 2), strict=True):
             values = np.repeat(domain.labels[position : position + 1], count)
             half.append(_checked_outputs(sampler(values), count))
-    outputs = _with_common_type([*halves[0], *halves[1]])
+    return in_halves(positions, *halves)
+
+
+def in_halves(positions: Positions, choosing: list[Array], counting: list[Array]) -> DrawnOutputs:
+    """Return outputs that are of one type and shape throughout."""
+    outputs = _with_common_type([*choosing, *counting])
     return DrawnOutputs(positions, tuple(outputs[: positions.size]), tuple(outputs[positions.size :]))
 
 
@@ -158,6 +165,7 @@ def bound_from_draws(
         level=level,
         draws=len(drawn.choosing[first]) + counted,
         counted=counted,
+        counted_other=counted_other,
         values=tuple(plain(label) for label in labels),
         value=plain(labels[first]),
         other=plain(labels[second]),

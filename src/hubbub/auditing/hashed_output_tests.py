@@ -84,6 +84,7 @@ def _value_tests(mechanism: LocalHashing, positions: Positions, own: Positions) 
         binomial_p_values(happened[tested], outputs[tested], true),
         Sensitivity(int(outputs[tested].min()), 1, true * (1 - true)),
         lambda place: f"the bucket of {value_text(labels[tested[place]])}",
+        "the same for a single value, off by more than {} percentage points",
     )
 
 

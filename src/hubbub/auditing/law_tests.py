@@ -71,7 +71,7 @@ def _attribute_tests(mechanism: SeveralAttributes, positions: Positions, codes: 
             own_tests += serial_tests(scores)
             if scores.size == own.shape[0]:
                 scored[name] = scores, np.flatnonzero(has)
-        tests += [replace(test, about=f"{name}: {test.about}", worst=f"{name}: {test.worst}") for test in own_tests]
+        tests += [_of_attribute(test, name) for test in own_tests]
     if isinstance(mechanism, SampleOne):
         tests += _choice_tests(mechanism, positions, codes)
     elif isinstance(mechanism, SampleOneWithFakes):
@@ -84,6 +84,11 @@ def _attribute_tests(mechanism: SeveralAttributes, positions: Positions, codes: 
                 about = f"independence of {first} and {second}"
                 tests += correlation_test(one[places], other[other_places], about)
     return tests
+
+
+def _of_attribute(test: LawTest, name: str) -> LawTest:
+    texts = {field: f"{name}: {text}" if (text := getattr(test, field)) else "" for field in ("about", "worst", "fault")}
+    return replace(test, **texts)
 
 
 def _with_fakes(mechanism: SampleOneWithFakes, name: str, part: Mechanism) -> Mechanism | None:

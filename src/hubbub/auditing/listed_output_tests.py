@@ -25,6 +25,8 @@ from hubbub.auditing.output_cells import OutputCells
 from hubbub.core.arrays import Floats, Positions
 from hubbub.mechanisms import Mechanism, RandomizedResponse
 
+ALL_VALUES = "more than {}% of the outputs of every value elsewhere than they should be"
+ONE_VALUE = "more than {}% of the outputs of a single value elsewhere than they should be"
 CHUNK_PROBABILITIES = 2_000_000  # that are in memory at a time
 
 
@@ -36,10 +38,10 @@ def listed_output_tests(mechanism: Mechanism, cells: OutputCells) -> list[LawTes
     def text(place: int) -> str:
         return f"the outputs of {value_text(labels[cells.values[sums.tested[place]]])}"
 
-    tests = several_tests("the outputs of each value", np.array(sums.p_values), sums.sensitivities, text)
+    tests = several_tests("the outputs of each value", np.array(sums.p_values), sums.sensitivities, text, ONE_VALUE)
     total = int(sums.outputs.sum())
-    if len(sums.tested) > 1:
-        freedom = sum(own.freedom for own in sums.sensitivities)
+    freedom = sum(own.freedom for own in sums.sensitivities)
+    if len(sums.tested) > 1 and freedom:
         tests.append(_pooled("the outputs of all values, each by itself", sums.statistic, freedom, total))
     where = "the noise added to values" if cells.is_noise else "how often each output is sent"
     for about, observed, expected in (
@@ -94,7 +96,7 @@ class _Sums:
         outputs = self.outputs[places]
         for place, row, own in zip(places.tolist(), rows, counts, strict=True):
             answer = chi_square(own, row)
-            if answer.freedom:
+            if answer.freedom or (row == 0).any():
                 self.tested.append(place)
                 self.p_values.append(answer.p_value)
                 self.sensitivities.append(Sensitivity(int(own.sum()), answer.freedom, 0.25))
@@ -123,7 +125,7 @@ class _Sums:
 def _pooled(about: str, statistic: float, freedom: int, total: int) -> LawTest:
     from scipy.special import chdtrc
 
-    return one_test(about, float(chdtrc(freedom, statistic)), total, freedom)
+    return one_test(about, float(chdtrc(freedom, statistic)), total, freedom, fault=ALL_VALUES)
 
 
 def _chunks(cells: OutputCells) -> Iterator[tuple[Positions, Positions]]:
