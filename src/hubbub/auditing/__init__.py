@@ -1,6 +1,6 @@
 """Audits of a claimed epsilon: proofs from whole numbers, tests by draws, and the total that users spend."""
 
-from hubbub.auditing.api import audit, audit_samples, audit_study
+from hubbub.auditing.api import audit, audit_samples, audit_study, audit_study_samples
 from hubbub.auditing.error_probability_bounds import error_probability
 from hubbub.auditing.result import Audit, StudyAudit
 from hubbub.auditing.sample_result import SampleAudit, StudySampleAudit
@@ -13,5 +13,6 @@ __all__ = [
     "audit",
     "audit_samples",
     "audit_study",
+    "audit_study_samples",
     "error_probability",
 ]

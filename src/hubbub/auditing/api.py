@@ -1,4 +1,4 @@
-"""`audit` and `audit_samples`: a claimed epsilon proven from whole numbers, or tested by draws or a client's outputs."""
+"""`audit` and `audit_samples`: a claimed epsilon proven from whole numbers, tested by draws or a client's outputs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hubbub.auditing.exact_epsilon import (
 )
 from hubbub.auditing.privacy_budget import Spending, budget_from_spending, privacy_budget
 from hubbub.auditing.result import Audit, StudyAudit
-from hubbub.auditing.sample_audit import audit_encoded, encode_samples
-from hubbub.auditing.sample_result import SampleAudit
+from hubbub.auditing.sample_audit import Samples, audit_encoded, check_enough, encode_samples
+from hubbub.auditing.sample_result import SampleAudit, StudySampleAudit
 from hubbub.auditing.sampler_fit import compare_with_law
 from hubbub.client import as_whole
 from hubbub.core import validation
@@ -26,6 +26,8 @@ from hubbub.core.errors import MechanismError, SettingError, shorten
 from hubbub.core.progress import Progress, map_steps, stepwise
 from hubbub.core.serialization import ReadOnly
 from hubbub.domains import Domain
+from hubbub.intake.client_outputs import read_client_outputs
+from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
 from hubbub.intake.study import Study, check_study
 from hubbub.mechanisms import Mechanism
 
@@ -293,3 +295,24 @@ def audit_samples(
         )
     level = validation.level(level, "audit_samples")
     return audit_encoded(mechanism, encode_samples(mechanism, inputs, outputs), level)
+
+
+@stepwise
+def audit_study_samples(
+    source: object,
+    study: Study,
+    *,
+    mechanism: str | None = None,
+    level: float = DEFAULT_AUDIT_LEVEL,
+    columns: ColumnNames = OWN_NAMES,
+) -> Generator[Progress, None, StudySampleAudit]:
+    """Audit the outputs of a client in a file, mechanism by mechanism; `level` holds for all of them together."""
+    check_study(study, "audit_study_samples(study)")
+    level = validation.level(level, "audit_study_samples")
+    read, notes = yield from read_client_outputs(source, study, mechanism=mechanism, columns=columns)
+    own_level = 1 - (1 - level) / len(read)
+    audits = {}
+    for name, outputs in read.items():
+        check_enough(len(outputs.codes) + outputs.impossible, f"the outputs of {name}")
+        audits[name] = yield from audit_encoded(study.mechanisms[name], Samples(**vars(outputs)), own_level)
+    return StudySampleAudit(study, ReadOnly(audits), notes)

@@ -1,7 +1,7 @@
 """Tests of rows of bits: each bit, pairs of bits, the number of ones, and rows that occur twice.
 
-The value's own bit is tested by itself. The other bits of a row are independent of each other and of it, or, of a subset
-of fixed size, as independent as its size allows.
+The value's own bit is tested by itself. The other bits of a row are independent of each other and of it, or, of a
+subset of fixed size, as independent as its size allows.
 """
 
 from __future__ import annotations
@@ -121,7 +121,9 @@ class _BitCounts:
         place[self.values] = np.arange(self.values.size)
         step = max(1, UNPACKED_BITS // size)
         for first in range(0, len(rows), step):
-            self._add(np.unpackbits(rows[first : first + step], axis=1, count=size), positions[first : first + step], place)
+            self._add(
+                np.unpackbits(rows[first : first + step], axis=1, count=size), positions[first : first + step], place
+            )
 
     def _tested_values(self, size: int) -> Positions:
         enough = np.flatnonzero(self.outputs >= MIN_OUTPUTS_PER_VALUE)
@@ -205,7 +207,9 @@ def _pair_tests(counts: _BitCounts, chances: PairChances, labels: Codes) -> list
             "pairs of bits",
             p_values,
             least,
-            lambda pair: f"the bits of {value_text(labels[first[pair]])} and {value_text(labels[second[pair]])} together",
+            lambda pair: (
+                f"the bits of {value_text(labels[first[pair]])} and {value_text(labels[second[pair]])} together"
+            ),
         )
     if chances.own_and_other > 0:
         trials = total - counts.outputs

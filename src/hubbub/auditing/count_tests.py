@@ -1,9 +1,9 @@
 """Tests of counts against known probabilities, each with what it would find and what it would not.
 
 A chi-square test whose cells have the probabilities p, where outputs really have p + d, has a statistic with
-noncentrality n sum(d^2 / p) >= n (sum |d|)^2 = 4 n t^2, with t the total variation between the two (Cauchy and Schwarz).
-So any fault with a total variation of at least t is found with at least the power of that noncentrality: `detectable`
-inverts this. For a single probability p, the noncentrality is n d^2 / (p (1 - p)).
+noncentrality n sum(d^2 / p) >= n (sum |d|)^2 = 4 n t^2, with t the total variation between the two (Cauchy and
+Schwarz). So any fault with a total variation of at least t is found with at least the power of that noncentrality:
+`detectable` inverts this. For a single probability p, the noncentrality is n d^2 / (p (1 - p)).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ChiSquare(NamedTuple):
 
 
 def chi_square(observed: Counts, probabilities: Floats) -> ChiSquare:
-    """Test counts; neighbouring outputs that are expected less than `MIN_EXPECTED_OUTPUTS` times are counted together."""
+    """Test counts; neighbours that are expected less than `MIN_EXPECTED_OUTPUTS` times are counted together."""
     from scipy.special import chdtrc
 
     expected = probabilities * observed.sum()

@@ -87,8 +87,8 @@ def _attribute_tests(mechanism: SeveralAttributes, positions: Positions, codes: 
 
 
 def _of_attribute(test: LawTest, name: str) -> LawTest:
-    texts = {field: f"{name}: {text}" if (text := getattr(test, field)) else "" for field in ("about", "worst", "fault")}
-    return replace(test, **texts)
+    fault = test.fault and f"{name}: {test.fault}"
+    return replace(test, about=f"{name}: {test.about}", worst=f"{name}: {test.worst}", fault=fault)
 
 
 def _with_fakes(mechanism: SampleOneWithFakes, name: str, part: Mechanism) -> Mechanism | None:

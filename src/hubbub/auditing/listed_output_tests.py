@@ -63,7 +63,7 @@ def listed_output_tests(mechanism: Mechanism, cells: OutputCells) -> list[LawTes
 
 
 def uniform_scores(cells: OutputCells, rng: np.random.Generator) -> Floats:
-    """Return a number for each output that is uniform on 0 to 1 if outputs follow their law, and independent if they are.
+    """Return a number for each output: uniform on 0 to 1 if outputs follow their law, and independent if they are.
 
     It is the probability of lower cells, and a random part of that of its own.
     """

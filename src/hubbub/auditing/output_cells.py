@@ -87,7 +87,7 @@ def _line_noise_cells(mechanism: Geometric, positions: Positions, codes: Codes) 
 
     def at_most(number: Floats) -> Floats:
         far = np.exp(-mechanism.epsilon * np.abs(number))
-        return np.where(number < 0, far, 1 + ratio - far * ratio) / (1 + ratio)
+        return np.asarray(np.where(number < 0, far, 1 + ratio - far * ratio) / (1 + ratio))
 
     shares = np.arange(1, MAX_NOISE_CELLS // 2 + 1) / MAX_NOISE_CELLS
     below = np.unique(np.floor(np.log(shares * (1 + ratio)) / mechanism.epsilon))  # where so much lies below
@@ -97,9 +97,7 @@ def _line_noise_cells(mechanism: Geometric, positions: Positions, codes: Codes) 
     return OutputCells(values, kept, value_of, cell_of, row.size, _same_row(row), None, is_noise=True)
 
 
-def _planar_noise_cells(
-    mechanism: PlanarGeometric, outputs: Array, positions: Positions, codes: Codes
-) -> OutputCells:
+def _planar_noise_cells(mechanism: PlanarGeometric, outputs: Array, positions: Positions, codes: Codes) -> OutputCells:
     """Return a cell for each displacement on the lattice; the rarest are left to the tests to count together."""
     steps, values_tested = mechanism.domain.steps, _tested(positions, 1)
     assert steps is not None  # noqa: S101  # a grid has steps

@@ -6,10 +6,19 @@ from collections.abc import Generator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.auditing.distinguishing_events import event_families
-from hubbub.auditing.empirical_bounds import EmpiricalBound, audited_positions, bound_from_draws, in_halves
+from hubbub.auditing.empirical_bounds import (
+    EmpiricalBound,
+    EventCounts,
+    audited_positions,
+    bound_from_draws,
+    choose_event,
+    in_halves,
+)
 from hubbub.auditing.law_tests import law_tests
+from hubbub.auditing.pooled_events import PooledEvent, pooled_event
 from hubbub.auditing.sample_result import SampleAudit
 from hubbub.core.arrays import Array, Codes, Positions, as_array
 from hubbub.core.errors import OutputError, ReportsError
@@ -56,22 +65,53 @@ def audit_encoded(mechanism: Mechanism, samples: Samples, level: float) -> Gener
 
 
 def _bound(mechanism: Mechanism, positions: Positions, codes: Codes, level: float) -> EmpiricalBound | None:
-    """Bound epsilon from below: a random half of each value's outputs chooses the event, the other half counts it."""
+    """Bound epsilon from below: a random half of the outputs chooses an event, the other half counts it.
+
+    The event is about two values, or about all of them at once.
+    """
     values = _compared_values(mechanism, positions)
     if values.size < 2:
         return None
+    chooses = _random_half(positions)
+    domain, metric, claim = mechanism.domain, mechanism.metric, mechanism.spent(1)
     outputs = as_array(mechanism.output_space.decode(codes))
-    rng = np.random.default_rng(SPLIT_SEED)
-    halves: tuple[list[Array], list[Array]] = ([], [])
-    for value in values.tolist():
-        own = rng.permutation(np.flatnonzero(positions == value))
-        halves[0].append(outputs[own[: own.size // 2]])
-        halves[1].append(outputs[own[own.size // 2 :]])
+    halves = [[outputs[half & (positions == value)] for value in values.tolist()] for half in (chooses, ~chooses)]
     drawn = in_halves(values, *halves)
-    families = event_families(mechanism, mechanism.domain, values, drawn.choosing)
-    claim, metric = mechanism.spent(1), mechanism.metric
-    return bound_from_draws(
-        drawn, families, mechanism.domain, claim, metric=metric, level=level, refutation_level=level
+    families = event_families(mechanism, domain, values, drawn.choosing)
+    pooled = pooled_event(mechanism, positions)
+    if pooled is not None:
+        rate = pooled.counts(positions[chooses], codes[chooses]).bound(level)
+        if rate >= choose_event(drawn, families, domain, metric=metric, level=level).rate:
+            return _pooled_bound(mechanism, pooled, pooled.counts(positions[~chooses], codes[~chooses]), level)
+    return bound_from_draws(drawn, families, domain, claim, metric=metric, level=level, refutation_level=level)
+
+
+def _random_half(positions: Positions) -> NDArray[np.bool_]:
+    """Return half of the outputs of each value, at random."""
+    order = np.random.default_rng(SPLIT_SEED).permutation(positions.size)
+    order = order[np.argsort(positions[order], kind="stable")]
+    chooses = np.zeros(positions.size, dtype=bool)
+    chooses[order[::2]] = True
+    return chooses
+
+
+def _pooled_bound(mechanism: Mechanism, pooled: PooledEvent, counts: EventCounts, level: float) -> EmpiricalBound:
+    low = counts.bound(level)
+    return EmpiricalBound(
+        low=low,
+        level=level,
+        draws=2 * counts.counted,
+        counted=counts.counted,
+        counted_other=counts.counted_other,
+        values=(),
+        value=None,
+        other=None,
+        distance=pooled.distance if mechanism.metric else None,
+        event=pooled.text,
+        happened=counts.happened,
+        happened_other=counts.happened_other,
+        refuted=low > mechanism.spent(1),
+        repeated=False,
     )
 
 
@@ -143,4 +183,5 @@ def _parsed(space: OutputSpace, outputs: object) -> object:
     if not isinstance(entries, list) or not any(isinstance(entry, str) for entry in entries):
         return outputs
     read = [space.read(entry) if isinstance(entry, str) else entry for entry in entries]
-    return np.stack(read) if all(isinstance(entry, np.ndarray) for entry in read) else read
+    rows = [entry for entry in read if isinstance(entry, np.ndarray)]
+    return np.stack(rows) if len(rows) == len(read) else read

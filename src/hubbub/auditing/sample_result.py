@@ -12,7 +12,7 @@ from hubbub.auditing.count_tests import DETECTION_POWER, LawTest, combined_p_val
 from hubbub.auditing.distinguishing_events import value_text
 from hubbub.auditing.empirical_bounds import EmpiricalBound
 from hubbub.core.errors import HubbubError
-from hubbub.core.text import percent, plural
+from hubbub.core.text import percent, plural, whole_percent
 from hubbub.domains import Domain
 from hubbub.domains.product_labels import json_value
 from hubbub.estimators.result import finite
@@ -213,7 +213,8 @@ class SampleAudit:
             start = "Otherwise no" if self.impossible else "No"
             return f"{start} fault found in {self._subject} ({evidence}; below {self.error:.2g} would refute the law)."
         first, *others = self.rejected
-        text = f"Refuted: the outputs do not follow the law ({evidence}, below {self.error:.2g}). Clearest in {first.worst}"
+        refuted = f"Refuted: the outputs do not follow the law ({evidence}, below {self.error:.2g})."
+        text = f"{refuted} Clearest in {first.worst}"
         also = ", ".join(test.worst for test in others[:MAX_NAMED_FAULTS])
         return f"{text}; also in {also}." if others else f"{text}."
 
@@ -225,10 +226,13 @@ class SampleAudit:
             f"{percent(bound.level)}"
         )
         text += "" if claim is None else f", {'more than' if bound.refuted else 'within'} the claimed {claim}"
+        first, second = (
+            ("the value", "the partner") if bound.value is None else map(value_text, (bound.value, bound.other))
+        )
         return (
             f"{text}. The event is that {bound.event}, chosen by half of the outputs; in the other half it happened "
-            f"{bound.happened:,} of {bound.counted:,} times for {value_text(bound.value)}, and "
-            f"{bound.happened_other:,} of {bound.counted_other:,} times for {value_text(bound.other)}."
+            f"{bound.happened:,} of {bound.counted:,} times for {first}, and {bound.happened_other:,} of "
+            f"{bound.counted_other:,} times for {second}."
         )
 
     def _power_sentence(self) -> str:
@@ -245,8 +249,8 @@ class SampleAudit:
         more = "" if len(faults) <= MAX_NAMED_FAULTS else "; and more"
         named = "; ".join([*faults[: MAX_NAMED_FAULTS - 1], faults[-1]] if more else faults)
         return (
-            f"Each of these faults would have been found with a probability of {percent(DETECTION_POWER)}: {named}{more}. "
-            "Smaller ones may be there."
+            f"Each of these faults would have been found with a probability of {whole_percent(DETECTION_POWER)}: "
+            f"{named}{more}. Smaller ones may be there."
         )
 
     def __str__(self) -> str:
@@ -334,13 +338,13 @@ class SampleAudit:
 
     def _bound_document(self, bound: EmpiricalBound) -> dict[str, Any]:
         entries = asdict(bound)
-        del entries["repeated"], entries["draws"]  # of samplers that are asked twice
-        return entries | {
-            "low": finite(bound.low),
-            "values": [json_value(value, self.domain) for value in bound.values],
-            "value": json_value(bound.value, self.domain),
-            "other": json_value(bound.other, self.domain),
+        for name in ("repeated", "draws", "values"):  # of samplers that can be asked again
+            del entries[name]
+        named = {
+            name: None if entries[name] is None else json_value(entries[name], self.domain)
+            for name in ("value", "other")
         }
+        return entries | {"low": finite(bound.low)} | named
 
     def to_json(self) -> str:
         """Return the findings as one JSON document.
