@@ -62,6 +62,8 @@ def bit_row_tests(mechanism: SetValuedOracle, positions: Positions, rows: Codes)
     tests += _bits_of_values(mechanism, counts)
     chances = _pair_chances(mechanism)
     tests += _pair_tests(counts, chances, labels)
+    if not subset:
+        tests += _neighbour_tests(mechanism, positions, rows)
     return tests + _repeated_rows(mechanism, rows)
 
 
@@ -94,7 +96,7 @@ class _RowSums(NamedTuple):
 
 
 def _unpacked_sums(rows: Codes, positions: Positions, size: int, *, half: bool) -> _RowSums:
-    own = ((rows[np.arange(len(rows)), positions // 8] >> (7 - positions % 8)) & 1).astype(np.int64)
+    own = _bit_of(rows, positions)
     if not half:
         ones = np.bitwise_count(rows).sum(axis=1, dtype=np.int64) - own
         return _RowSums(own, ones, np.full(len(rows), size - 1))
@@ -221,6 +223,39 @@ def _pair_tests(counts: _BitCounts, chances: PairChances, labels: Codes) -> list
             lambda bit: f"the value's own bit and that of {value_text(labels[bit])} together",
         )
     return tests
+
+
+def _neighbour_tests(mechanism: SetValuedOracle, positions: Positions, rows: Codes) -> list[LawTest]:
+    """Test in how many bits rows differ from the one before, and from the last one of the same value."""
+    drawn, by_value = np.arange(len(rows)), np.argsort(positions, kind="stable")
+    before, after = by_value[0:-1:2], by_value[1::2]
+    alike = positions[before] == positions[after]
+    return [
+        *_difference_test(mechanism, positions, rows, drawn[0:-1:2], drawn[1::2], "the one before"),
+        *_difference_test(mechanism, positions, rows, before[alike], after[alike], "the last one of the same value"),
+    ]
+
+
+def _difference_test(
+    mechanism: SetValuedOracle, positions: Positions, rows: Codes, first: Positions, second: Positions, other: str
+) -> list[LawTest]:
+    """Test in how many bits rows differ, in pairs that have no row in common.
+
+    Values' own bits are left out, so that all bits of all pairs are independent.
+    """
+    size, chance = len(mechanism.domain), mechanism.support.other
+    alike = positions[first] == positions[second]
+    apart = rows[first] ^ rows[second]
+    own = _bit_of(apart, positions[first]) + np.where(alike, 0, _bit_of(apart, positions[second]))
+    differing = int(np.bitwise_count(apart).sum(dtype=np.int64) - own.sum())
+    trials = int(alike.size * (size - 2) + alike.sum())
+    about = f"how many bits of a row differ from {other}"
+    return [binomial_test(about, differing, trials, 2 * chance * (1 - chance), fault="")] if trials else []
+
+
+def _bit_of(rows: Codes, positions: Positions) -> Counts:
+    """Return one bit of each packed row."""
+    return ((rows[np.arange(len(rows)), positions // 8] >> (7 - positions % 8)) & 1).astype(np.int64)
 
 
 def _repeated_rows(mechanism: SetValuedOracle, rows: Codes) -> list[LawTest]:

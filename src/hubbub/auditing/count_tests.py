@@ -145,11 +145,11 @@ def one_test(
     return LawTest(about, p_value, 1, about, Sensitivity(outputs, freedom, variance), fault)
 
 
-def binomial_test(about: str, happened: int, trials: int, probability: float) -> LawTest:
+def binomial_test(about: str, happened: int, trials: int, probability: float, fault: str | None = None) -> LawTest:
     """Test how often something happened."""
     p_value = float(binomial_p_values(np.array([happened]), trials, probability)[0])
-    fault = f"{about}, off by more than {{}} percentage points"
-    return one_test(about, p_value, trials, variance=probability * (1 - probability), fault=fault)
+    text = f"{about}, off by more than {{}} percentage points" if fault is None else fault
+    return one_test(about, p_value, trials, variance=probability * (1 - probability), fault=text)
 
 
 def several_tests(

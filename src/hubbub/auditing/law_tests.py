@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,13 @@ MAX_LISTED_COMBINATIONS = 4_096  # of several attributes
 TIE_SEED = 27  # of the numbers that break ties: the same outputs give the same answer
 
 
+class Scores(NamedTuple):
+    """Numbers that are uniform and independent if outputs follow the law, and the values of these outputs."""
+
+    numbers: Floats
+    values: Positions
+
+
 def law_tests(mechanism: Mechanism, positions: Positions, codes: Codes) -> list[LawTest]:
     """Return the tests of encoded outputs, given the values; none where the probabilities of outputs are not known.
 
@@ -34,26 +42,26 @@ def law_tests(mechanism: Mechanism, positions: Positions, codes: Codes) -> list[
     if not len(codes):
         return []
     tests, scores = _single_tests(mechanism, positions, codes)
-    return tests if scores is None else tests + serial_tests(scores)
+    return tests if scores is None else tests + serial_tests(*scores)
 
 
-def _single_tests(mechanism: Mechanism, positions: Positions, codes: Codes) -> tuple[list[LawTest], Floats | None]:
-    """Return the tests of outputs one by one, and scores that are uniform if these follow the law."""
+def _single_tests(mechanism: Mechanism, positions: Positions, codes: Codes) -> tuple[list[LawTest], Scores | None]:
+    """Return the tests of outputs one by one, and scores that are uniform if these follow the law, if there are any."""
     rng = np.random.default_rng(TIE_SEED)
     if isinstance(mechanism, LocalHashing):
         tests = hashed_output_tests(mechanism, positions, codes)
-        return tests, bucket_scores(mechanism, positions, codes, rng)
+        return tests, Scores(bucket_scores(mechanism, positions, codes, rng), positions)
     if isinstance(mechanism, SetValuedOracle) and isinstance(mechanism.output_space, BitRowOutputs):
         tests = bit_row_tests(mechanism, positions, codes)
         outputs = mechanism.outputs
         if outputs is not None and len(outputs) <= MAX_LISTED_ROWS:
             cells = output_cells(mechanism, positions, codes)
             tests += [] if cells is None else listed_output_tests(mechanism, cells)
-        return tests, ones_scores(mechanism, positions, codes, rng)
+        return tests, Scores(ones_scores(mechanism, positions, codes, rng), positions)
     cells = output_cells(mechanism, positions, codes)
     if cells is None:
         return [], None
-    return listed_output_tests(mechanism, cells), uniform_scores(cells, rng)
+    return listed_output_tests(mechanism, cells), Scores(uniform_scores(cells, rng), positions[cells.kept])
 
 
 def _attribute_tests(mechanism: SeveralAttributes, positions: Positions, codes: Codes) -> list[LawTest]:
@@ -68,9 +76,9 @@ def _attribute_tests(mechanism: SeveralAttributes, positions: Positions, codes: 
             continue
         own_tests, scores = _single_tests(law, coordinates[place][has], own)
         if scores is not None:
-            own_tests += serial_tests(scores)
-            if scores.size == own.shape[0]:
-                scored[name] = scores, np.flatnonzero(has)
+            own_tests += serial_tests(*scores)
+            if scores.numbers.size == len(own):
+                scored[name] = scores.numbers, np.flatnonzero(has)
         tests += [_of_attribute(test, name) for test in own_tests]
     if isinstance(mechanism, SampleOne):
         tests += _choice_tests(mechanism, positions, codes)

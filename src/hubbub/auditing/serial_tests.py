@@ -1,8 +1,8 @@
 """Whether outputs are independent of each other: of earlier ones, and of those about other attributes.
 
-Each output is turned into a normal number that has the same distribution whatever the value is. The correlation of
-these numbers at any lag then has mean 0 and variance 1 over the number of products, and a generator that starts again,
-a memory that is used twice, or a seed that depends on the time, shows at one of the lags.
+Each output is turned into a normal number that has the same distribution whatever the value is. These numbers are then
+not correlated at any lag, and a generator that starts again, a memory that is used twice, or a seed that depends on the
+time, shows at one of the lags.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from __future__ import annotations
 import numpy as np
 
 from hubbub.auditing.count_tests import LawTest, Sensitivity, one_test, several_tests
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Floats, Positions
 
 MIN_SERIES = 200  # outputs
 SMALLEST_SCORE = 1e-15  # numbers are kept that far from 0 and 1
 
 
-def serial_tests(scores: Floats) -> list[LawTest]:
-    """Test the correlation of outputs with earlier ones, up to half the series apart."""
+def serial_tests(scores: Floats, values: Positions) -> list[LawTest]:
+    """Test the correlation of outputs with earlier ones, up to half the series apart, and with the last of a value."""
     from scipy.fft import irfft, next_fast_len, rfft
-    from scipy.special import ndtr
 
     if scores.size < MIN_SERIES:
         return []
@@ -27,8 +26,9 @@ def serial_tests(scores: Floats) -> list[LawTest]:
     length = next_fast_len(2 * normal.size, real=True)
     spectrum = rfft(normal, length)
     lags = np.arange(1, normal.size // 2 + 1)
-    sums = irfft(spectrum * spectrum.conj(), length)[lags]
-    p_values = 2 * ndtr(-np.abs(sums) / np.sqrt(normal.size - lags))
+    products = irfft(spectrum * spectrum.conj(), length)[lags]
+    sums = np.append(0.0, np.cumsum(normal**2))  # of the squares, of all outputs before each
+    p_values = _correlation_p_values(products, sums[normal.size - lags], sums[-1] - sums[lags], normal.size - lags)
 
     def text(place: int) -> str:
         lag = int(lags[place])
@@ -36,17 +36,33 @@ def serial_tests(scores: Floats) -> list[LawTest]:
         return f"{apart}, in the order in which they were drawn"
 
     least = Sensitivity(normal.size // 2, 1, 1.0)
-    return several_tests("independence of earlier outputs", p_values, least, text)
+    tests = several_tests("independence of earlier outputs", p_values, least, text)
+    order = np.argsort(values, kind="stable")
+    same = values[order[1:]] == values[order[:-1]]
+    pairs = int(np.count_nonzero(same))
+    if pairs < MIN_SERIES or pairs == values.size - 1:  # of a single value, they are the outputs one apart
+        return tests
+    about = "independence of the last output of the same value"
+    return [*tests, _correlation(normal[order[1:]][same], normal[order[:-1]][same], about)]
 
 
 def correlation_test(first: Floats, second: Floats, about: str) -> list[LawTest]:
     """Test the correlation of two scores of each output."""
-    from scipy.special import ndtr
+    return [] if first.size < MIN_SERIES else [_correlation(_normal(first), _normal(second), about)]
 
-    if first.size < MIN_SERIES:
-        return []
-    score = float(_normal(first) @ _normal(second)) / np.sqrt(first.size)
-    return [one_test(about, float(2 * ndtr(-abs(score))), first.size, variance=1.0)]
+
+def _correlation(first: Floats, second: Floats, about: str) -> LawTest:
+    squares = np.array([first @ first]), np.array([second @ second])
+    p_value = float(_correlation_p_values(np.array([first @ second]), *squares, np.array([first.size]))[0])
+    return one_test(about, p_value, first.size, variance=1.0)
+
+
+def _correlation_p_values(products: Floats, squares: Floats, other_squares: Floats, sizes: Positions) -> Floats:
+    """Return p-values of sums of products of normal numbers, by Student's law of correlations about means of 0."""
+    from scipy.special import stdtr
+
+    correlations = np.clip(products / np.sqrt(squares * other_squares), -1 + 1e-15, 1 - 1e-15)
+    return np.asarray(2 * stdtr(sizes - 1, -np.abs(correlations) * np.sqrt((sizes - 1) / (1 - correlations**2))))
 
 
 def _normal(scores: Floats) -> Floats:
