@@ -173,5 +173,5 @@ def several_tests(
 
 
 def combined_p_value(tests: Sequence[LawTest]) -> float:
-    """Return the smallest p-value of several kinds of tests, times their number."""
-    return min(1.0, len(tests) * min((test.p_value for test in tests), default=1.0))
+    """Return the smallest p-value of several kinds of tests, times their number; 1 if there are none."""
+    return min([1.0, *(len(tests) * test.p_value for test in tests)])

@@ -29,7 +29,7 @@ from hubbub.mechanisms.output_spaces import OutputSpace
 
 MIN_SAMPLES = 100  # fewer show nothing
 MIN_COMPARED_OUTPUTS = 20  # of a value that the bound may compare with others
-MAX_COMPARED_VALUES = 16
+MAX_COMPARED_VALUES = 8
 SPLIT_SEED = 27  # of the halves that choose and count: the same outputs give the same answer
 
 
@@ -69,21 +69,22 @@ def _bound(mechanism: Mechanism, positions: Positions, codes: Codes, level: floa
 
     The event is about two values, or about all of them at once.
     """
-    values = _compared_values(mechanism, positions)
-    if values.size < 2:
-        return None
     chooses = _random_half(positions)
-    domain, metric, claim = mechanism.domain, mechanism.metric, mechanism.spent(1)
-    outputs = as_array(mechanism.output_space.decode(codes))
-    halves = [[outputs[half & (positions == value)] for value in values.tolist()] for half in (chooses, ~chooses)]
-    drawn = in_halves(values, *halves)
-    families = event_families(mechanism, domain, values, drawn.choosing)
     pooled = pooled_event(mechanism, positions)
-    if pooled is not None:
-        rate = pooled.counts(positions[chooses], codes[chooses]).bound(level)
-        if rate >= choose_event(drawn, families, domain, metric=metric, level=level).rate:
-            return _pooled_bound(mechanism, pooled, pooled.counts(positions[~chooses], codes[~chooses]), level)
-    return bound_from_draws(drawn, families, domain, claim, metric=metric, level=level, refutation_level=level)
+    rate = 0.0 if pooled is None else pooled.counts(positions[chooses], codes[chooses]).bound(level)
+    values = _compared_values(mechanism, positions)
+    if values.size > 1:
+        domain, metric, claim = mechanism.domain, mechanism.metric, mechanism.spent(1)
+        outputs = as_array(mechanism.output_space.decode(codes))
+        halves = [[outputs[half & (positions == value)] for value in values.tolist()] for half in (chooses, ~chooses)]
+        drawn = in_halves(values, *halves)
+        families = event_families(mechanism, domain, values, drawn.choosing)
+        if pooled is None or choose_event(drawn, families, domain, metric=metric, level=level).rate > rate:
+            return bound_from_draws(drawn, families, domain, claim, metric=metric, level=level, refutation_level=level)
+    counts = None if pooled is None else pooled.counts(positions[~chooses], codes[~chooses])
+    if pooled is None or counts is None or counts.counted == 0:
+        return None
+    return _pooled_bound(mechanism, pooled, counts, level)
 
 
 def _random_half(positions: Positions) -> NDArray[np.bool_]:

@@ -52,7 +52,7 @@ class SampleAudit:
         The kinds of tests of the law: what each is `about`, its `p_value` (corrected for the number of its `tests`),
         and which of these was the `worst`.
     bound
-        A lower bound on epsilon (`low`), and the event that shows it; None for outputs of a single value.
+        A lower bound on epsilon (`low`), and the event that shows it; None without several outputs of two values.
     domain
         The values.
 
@@ -171,7 +171,7 @@ class SampleAudit:
             )
         lines.append(self._law_sentence())
         if self.bound is None:
-            lines.append("No bound on epsilon: all outputs are of one value.")
+            lines.append("No bound on epsilon: it takes several outputs of at least two values.")
         else:
             lines.append(self._bound_sentence(self.bound))
         if self.holds is None:
