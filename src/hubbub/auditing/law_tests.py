@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.auditing.bit_row_tests import bit_row_tests, ones_scores
-from hubbub.auditing.count_tests import LawTest, Sensitivity, chi_square, several_tests
+from hubbub.auditing.count_tests import LawTest, Sensitivity, binomial_test, chi_square, several_tests
 from hubbub.auditing.hashed_output_tests import bucket_scores, hashed_output_tests
 from hubbub.auditing.listed_output_tests import listed_output_tests, uniform_scores
 from hubbub.auditing.output_cells import output_cells
 from hubbub.auditing.serial_tests import correlation_test, serial_tests
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.mechanisms import LocalHashing, Matrix, Mechanism, SampleOne, SampleOneWithFakes
+from hubbub.mechanisms import LocalHashing, Matrix, Mechanism, RandomizedResponse, SampleOne, SampleOneWithFakes
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.mechanisms.several_attributes import SeveralAttributes
@@ -61,7 +61,11 @@ def _single_tests(mechanism: Mechanism, positions: Positions, codes: Codes) -> t
     cells = output_cells(mechanism, positions, codes)
     if cells is None:
         return [], None
-    return listed_output_tests(mechanism, cells), Scores(uniform_scores(cells, rng), positions[cells.kept])
+    tests = listed_output_tests(mechanism, cells)
+    if isinstance(mechanism, RandomizedResponse):
+        kept = int(np.count_nonzero(codes == positions))
+        tests.append(binomial_test("how often the value itself is sent", kept, len(codes), mechanism.support.true))
+    return tests, Scores(uniform_scores(cells, rng), positions[cells.kept])
 
 
 def _attribute_tests(mechanism: SeveralAttributes, positions: Positions, codes: Codes) -> list[LawTest]:

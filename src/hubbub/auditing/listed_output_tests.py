@@ -14,7 +14,6 @@ from hubbub.auditing.count_tests import (
     Counts,
     LawTest,
     Sensitivity,
-    binomial_test,
     chi_square,
     one_test,
     several_tests,
@@ -38,7 +37,8 @@ def listed_output_tests(mechanism: Mechanism, cells: OutputCells) -> list[LawTes
     def text(place: int) -> str:
         return f"the outputs of {value_text(labels[cells.values[sums.tested[place]]])}"
 
-    tests = several_tests("the outputs of each value", np.array(sums.p_values), sums.sensitivities, text, ONE_VALUE)
+    which = "each value" if cells.is_complete else f"each of the {cells.values.size:,} most frequent values"
+    tests = several_tests(f"the outputs of {which}", np.array(sums.p_values), sums.sensitivities, text, ONE_VALUE)
     total = int(sums.outputs.sum())
     freedom = sum(own.freedom for own in sums.sensitivities)
     if len(sums.tested) > 1 and freedom:
@@ -52,11 +52,7 @@ def listed_output_tests(mechanism: Mechanism, cells: OutputCells) -> list[LawTes
             answer = chi_square(observed, expected / total)
             if answer.freedom:
                 tests.append(one_test(about, answer.p_value, total, answer.freedom))
-    if isinstance(mechanism, RandomizedResponse):
-        true = mechanism.support.true
-        kept = int(np.count_nonzero(cells.cell_of == cells.values[cells.value_of]))
-        tests.append(binomial_test("how often the value itself is sent", kept, total, true))
-    elif sums.variance > 0:
+    if sums.variance > 0 and not isinstance(mechanism, RandomizedResponse):  # there, it is how often values are kept
         p_value = sum_p_value(sums.deviation, sums.variance, sums.third_moment)
         tests.append(one_test("the amount of noise", p_value, total))
     return tests

@@ -32,6 +32,7 @@ class OutputCells:
     rows: Callable[[Positions], Floats]  # the probabilities of all cells, for some of `values` by their place
     displacements: Callable[[Positions], Positions] | None  # a number for how far each cell is from such values
     is_noise: bool  # are cells displacements themselves?
+    is_complete: bool = True  # are all outputs tested, and not those of the most frequent values alone?
 
 
 def output_cells(mechanism: Mechanism, positions: Positions, codes: Codes) -> OutputCells | None:
@@ -76,7 +77,10 @@ def _listed_cells(mechanism: Mechanism, outputs: Array, positions: Positions, co
             elsewhere = np.full((len(places), 1), int((2 * spans - 1).prod()))
             return np.hstack([numbers, elsewhere])
 
-    return OutputCells(values, kept, value_of, cell_of, size + 1, rows, displacements, is_noise=False)
+    complete = kept.size == positions.size
+    return OutputCells(
+        values, kept, value_of, cell_of, size + 1, rows, displacements, is_noise=False, is_complete=complete
+    )
 
 
 def _line_noise_cells(mechanism: Geometric, positions: Positions, codes: Codes) -> OutputCells:
