@@ -82,6 +82,26 @@ def test_correct_clients_pass(mechanism: hb.Mechanism) -> None:
     assert "No fault found in 1,500 outputs" in result.explain()
 
 
+@pytest.mark.parametrize("epsilon", [1e-9, 8.0, 60.0, 500.0])
+def test_correct_clients_pass_at_extreme_epsilons(epsilon: float) -> None:
+    """Where hardly anything, or only the unlikeliest, would be a fault: tests of sums must not take over."""
+    yes_or_no, three = hb.Categories(["yes", "no"]), hb.Integers(0, 2)
+    for mechanism in (
+        hb.RandomizedResponse(yes_or_no, epsilon),
+        hb.Rappor(yes_or_no, epsilon),
+        hb.OptimizedUnary(three, epsilon),
+        hb.LongitudinalRappor(three, epsilon, epsilon / 2),
+        hb.SubsetSelection(three, epsilon),
+        hb.LocalHashing(three, epsilon, buckets=2),
+        hb.Geometric(three, epsilon),
+        hb.TruncatedGeometric(three, epsilon),
+        hb.Exponential(three, epsilon),
+    ):
+        result = hb.audit_samples(mechanism, *sample(mechanism, 300, seed=4), level=SURE)
+        assert result.holds is None, result.explain()
+        json.loads(result.to_json())
+
+
 def test_false_alarms_are_as_rare_as_the_level_says() -> None:
     """At level 0.7 less than 30% of correct clients may be refuted, by laws less than 15%; and some are."""
     mechanisms = [COLOURS, hb.Geometric(LINE, 0.5), hb.OptimizedUnary(LINE, 1.0)]
@@ -110,6 +130,7 @@ def test_outputs_spread_over_many_values_still_bound_epsilon() -> None:
         assert result.bound is not None
         assert result.bound.value is None
         assert result.bound.low > 0.6 * mechanism.epsilon
+        assert result.bound.counted <= 2_000  # the other half chose the event
         assert "its partner" in result.explain() or "the value itself" in result.explain()
 
 

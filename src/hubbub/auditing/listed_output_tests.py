@@ -26,6 +26,8 @@ from hubbub.mechanisms import Mechanism, RandomizedResponse
 
 ALL_VALUES = "more than {}% of the outputs of every value elsewhere than they should be"
 ONE_VALUE = "more than {}% of the outputs of a single value elsewhere than they should be"
+MIN_LOG_VARIANCE = 1e-10  # of an output's log-probability; what is less may be rounding
+MAX_SKEWNESS = 0.3  # of a sum over all outputs: that of about eleven rare events
 CHUNK_PROBABILITIES = 2_000_000  # that are in memory at a time
 
 
@@ -52,7 +54,7 @@ def listed_output_tests(mechanism: Mechanism, cells: OutputCells) -> list[LawTes
             answer = chi_square(observed, expected / total)
             if answer.freedom:
                 tests.append(one_test(about, answer.p_value, total, answer.freedom))
-    if sums.variance > 0 and not isinstance(mechanism, RandomizedResponse):  # there, it is how often values are kept
+    if sums.is_regular and not isinstance(mechanism, RandomizedResponse):  # there, it is how often values are kept
         p_value = sum_p_value(sums.deviation, sums.variance, sums.third_moment)
         tests.append(one_test("the amount of noise", p_value, total))
     return tests
@@ -87,6 +89,12 @@ class _Sums:
             entries = (cells.value_of[own] - places[0]) * cells.cells + cells.cell_of[own]
             counts = np.bincount(entries, minlength=rows.size).reshape(rows.shape)
             self._add(cells, places, rows, counts)
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether the sum of log-probabilities varies by more than rounding, and no few outputs decide about it."""
+        varies = self.variance > MIN_LOG_VARIANCE * float(self.outputs.sum())
+        return varies and abs(self.third_moment) <= MAX_SKEWNESS * self.variance**1.5
 
     def _add(self, cells: OutputCells, places: Positions, rows: Floats, counts: Counts) -> None:
         outputs = self.outputs[places]

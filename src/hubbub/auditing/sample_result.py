@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_NAMED_FAULTS = 6  # in a sentence
+MAX_ALSO_REJECTED = 3  # kinds of tests that are named besides the clearest
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,7 @@ class SampleAudit:
         first, *others = self.rejected
         refuted = f"Refuted: the outputs do not follow the law ({evidence}, below {self.error:.2g})."
         text = f"{refuted} Clearest in {first.worst}"
-        also = ", ".join(test.worst for test in others[:MAX_NAMED_FAULTS])
+        also = ", ".join(test.worst for test in others[:MAX_ALSO_REJECTED])
         return f"{text}; also in {also}." if others else f"{text}."
 
     def _bound_sentence(self, bound: EmpiricalBound) -> str:

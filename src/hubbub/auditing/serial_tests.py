@@ -33,7 +33,7 @@ def serial_tests(scores: Floats, values: Positions) -> list[LawTest]:
     def text(place: int) -> str:
         lag = int(lags[place])
         apart = "outputs that follow each other" if lag == 1 else f"outputs {lag:,} apart"
-        return f"{apart}, in the order in which they were drawn"
+        return f"{apart} (in the order in which they were drawn)"
 
     least = Sensitivity(normal.size // 2, 1, 1.0)
     tests = several_tests("independence of earlier outputs", p_values, least, text)
@@ -58,14 +58,16 @@ def _correlation(first: Floats, second: Floats, about: str) -> LawTest:
 
 
 def _correlation_p_values(products: Floats, squares: Floats, other_squares: Floats, sizes: Positions) -> Floats:
-    """Return p-values of sums of products of normal numbers, by Student's law of correlations about means of 0."""
+    """Return p-values of sums of products of centred normal numbers, by Student's law of correlations."""
     from scipy.special import stdtr
 
     correlations = np.clip(products / np.sqrt(squares * other_squares), -1 + 1e-15, 1 - 1e-15)
-    return np.asarray(2 * stdtr(sizes - 1, -np.abs(correlations) * np.sqrt((sizes - 1) / (1 - correlations**2))))
+    return np.asarray(2 * stdtr(sizes - 2, -np.abs(correlations) * np.sqrt((sizes - 2) / (1 - correlations**2))))
 
 
 def _normal(scores: Floats) -> Floats:
+    """Return normal numbers less their mean: outputs that are wrong, but independent, should not fail here."""
     from scipy.special import ndtri
 
-    return np.asarray(ndtri(np.clip(scores, SMALLEST_SCORE, 1 - SMALLEST_SCORE)))
+    normal = np.asarray(ndtri(np.clip(scores, SMALLEST_SCORE, 1 - SMALLEST_SCORE)))
+    return normal - normal.mean()
