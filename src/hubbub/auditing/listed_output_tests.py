@@ -94,7 +94,7 @@ class _Sums:
     def is_regular(self) -> bool:
         """Whether the sum of log-probabilities varies by more than rounding, and no few outputs decide about it."""
         varies = self.variance > MIN_LOG_VARIANCE * float(self.outputs.sum())
-        return varies and abs(self.third_moment) <= MAX_SKEWNESS * self.variance**1.5
+        return bool(varies and abs(self.third_moment) <= MAX_SKEWNESS * self.variance**1.5)
 
     def _add(self, cells: OutputCells, places: Positions, rows: Floats, counts: Counts) -> None:
         outputs = self.outputs[places]

@@ -69,5 +69,6 @@ def _normal(scores: Floats) -> Floats:
     """Return normal numbers less their mean: outputs that are wrong, but independent, should not fail here."""
     from scipy.special import ndtri
 
-    normal = np.asarray(ndtri(np.clip(scores, SMALLEST_SCORE, 1 - SMALLEST_SCORE)))
-    return normal - normal.mean()
+    normal: Floats = ndtri(np.clip(scores, SMALLEST_SCORE, 1 - SMALLEST_SCORE))
+    centred: Floats = normal - normal.mean()
+    return centred
