@@ -234,6 +234,15 @@ def test_attributes_are_tested_alone_and_together() -> None:
     } <= set(names)
 
 
+def test_equal_attributes_of_sorted_values_are_independent() -> None:
+    """Numbers that break ties must not be the same for both attributes."""
+    answer = hb.RandomizedResponse(hb.Categories(["yes", "no"]), 1.0)
+    both = hb.Split(first=answer, second=answer)
+    inputs = np.repeat(both.domain.labels, 500)
+    result = hb.audit_samples(both, inputs, both.privatize(inputs, rng=1), level=SURE)
+    assert result.holds is None, result.explain()
+
+
 # -- what goes in --------------------------------------------------------------------------------------------
 
 

@@ -37,17 +37,19 @@ def law_tests(mechanism: Mechanism, positions: Positions, codes: Codes) -> list[
 
     Outputs are in the order in which they were drawn.
     """
+    rng = np.random.default_rng(TIE_SEED)
     if isinstance(mechanism, SeveralAttributes):
-        return _attribute_tests(mechanism, positions, codes)
+        return _attribute_tests(mechanism, positions, codes, rng)
     if not len(codes):
         return []
-    tests, scores = _single_tests(mechanism, positions, codes)
+    tests, scores = _single_tests(mechanism, positions, codes, rng)
     return tests if scores is None else tests + serial_tests(*scores)
 
 
-def _single_tests(mechanism: Mechanism, positions: Positions, codes: Codes) -> tuple[list[LawTest], Scores | None]:
+def _single_tests(
+    mechanism: Mechanism, positions: Positions, codes: Codes, rng: np.random.Generator
+) -> tuple[list[LawTest], Scores | None]:
     """Return the tests of outputs one by one, and scores that are uniform if these follow the law, if there are any."""
-    rng = np.random.default_rng(TIE_SEED)
     if isinstance(mechanism, LocalHashing):
         tests = hashed_output_tests(mechanism, positions, codes)
         return tests, Scores(bucket_scores(mechanism, positions, codes, rng), positions)
@@ -68,7 +70,9 @@ def _single_tests(mechanism: Mechanism, positions: Positions, codes: Codes) -> t
     return tests, Scores(uniform_scores(cells, rng), positions[cells.kept])
 
 
-def _attribute_tests(mechanism: SeveralAttributes, positions: Positions, codes: Codes) -> list[LawTest]:
+def _attribute_tests(
+    mechanism: SeveralAttributes, positions: Positions, codes: Codes, rng: np.random.Generator
+) -> list[LawTest]:
     """Test each attribute's outputs by themselves, whether two have to do with each other, and which are sent."""
     space, coordinates = mechanism.output_space, mechanism.domain.coordinates_of(positions)
     tests: list[LawTest] = []
@@ -78,7 +82,7 @@ def _attribute_tests(mechanism: SeveralAttributes, positions: Positions, codes: 
         own, has = space.entries(codes, place)
         if law is None or not has.any():
             continue
-        own_tests, scores = _single_tests(law, coordinates[place][has], own)
+        own_tests, scores = _single_tests(law, coordinates[place][has], own, rng)  # ties of each are broken anew
         if scores is not None:
             own_tests += serial_tests(*scores)
             if scores.numbers.size == len(own):
