@@ -231,8 +231,8 @@ def _neighbour_tests(mechanism: SetValuedOracle, positions: Positions, rows: Cod
     before, after = by_value[0:-1:2], by_value[1::2]
     alike = positions[before] == positions[after]
     return [
-        *_difference_test(mechanism, positions, rows, drawn[0:-1:2], drawn[1::2], "the one before"),
-        *_difference_test(mechanism, positions, rows, before[alike], after[alike], "the last one of the same value"),
+        *_difference_test(mechanism, positions, rows, drawn[0:-1:2], drawn[1::2], "the row before"),
+        *_difference_test(mechanism, positions, rows, before[alike], after[alike], "the last row of the value"),
     ]
 
 
@@ -249,7 +249,7 @@ def _difference_test(
     own = _bit_of(apart, positions[first]) + np.where(alike, 0, _bit_of(apart, positions[second]))
     differing = int(np.bitwise_count(apart).sum(dtype=np.int64) - own.sum())
     trials = int(alike.size * (size - 2) + alike.sum())
-    about = f"how many bits of a row differ from {other}"
+    about = f"bits that differ from {other}"
     return [binomial_test(about, differing, trials, 2 * chance * (1 - chance), fault="")] if trials else []
 
 

@@ -32,7 +32,7 @@ def draw_law_tests(audit: SampleAudit, axes: Axes) -> None:
     ticks = [tick for tick in axes.get_xticks() if tick == int(tick) and 0 <= tick <= axes.get_xlim()[1]]
     axes.set_xticks(ticks, [f"1e-{tick:.0f}" if tick else "1" for tick in ticks])
     names = names_beside([test.about for test in audit.tests])
-    axes.set_yticks(places, names.texts, **names.style)
+    axes.set_yticks(places, names.texts, **names.style, fontsize="small")
     axes.set_xlabel("p-value, corrected for the tests of its kind (beyond the dashed line: refuted)")
     set_title(axes, audit.summary(), fontsize="medium")
     tell_missing_letters(axes)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from hubbub.auditing.count_tests import DETECTION_POWER, LawTest, combined_p_value
 from hubbub.auditing.distinguishing_events import value_text
 from hubbub.auditing.empirical_bounds import EmpiricalBound
-from hubbub.core.errors import HubbubError
 from hubbub.core.text import percent, plural, whole_percent
 from hubbub.domains import Domain
 from hubbub.domains.product_labels import json_value
@@ -380,8 +379,3 @@ class StudySampleAudit:
             "mechanisms": {name: audit.document() for name, audit in self.audits.items()},
             "notes": list(self.notes),
         }
-
-
-def impossible_text(place: str, error: HubbubError) -> str:
-    """Return what is wrong with an output, and where it is."""
-    return f"{place}: {error.what}, got {error.got}, expected {error.expected}"
