@@ -28,6 +28,7 @@ ORDER = (
     "planar",
     "sampling",
     "epsilon",
+    "client_faults",
     "unary",
     "hashing",
     "several_attributes",

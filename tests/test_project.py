@@ -27,7 +27,8 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hubbub"
 
 PUBLIC = """
-__version__ Audit audit Band band Bins Categories Change Check check Cloaking ClusterError ClusterReports collect
+__version__ Audit audit audit_samples SampleAudit
+Band band Bins Categories Change Check check Cloaking ClusterError ClusterReports collect
 compare compare_groups Comparison CrosswiseModel DistanceError Domain DomainError earth_mover_distance
 error_probability Estimate estimate EstimateError Exponential export_tables fit_test FitTest ForcedResponse Geometric
 Grid GroupComparison HubbubError HubbubWarning Identification identify ImpossibleReportError IntakeError Integers
