@@ -787,6 +787,8 @@ class StudyValues:
         """Return the position of a value among the labels."""
         try:
             position = self.find(value)
+        except ClientError:  # of several attributes, which says more
+            raise
         except (TypeError, ValueError, OverflowError):
             position = None
         if position is None:
