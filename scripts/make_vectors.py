@@ -275,6 +275,14 @@ kind = 'grid'
 columns = 3
 rows = 2
 cells = [0, 1, 5]"""
+PAIR = """kind = 'product'
+[domain.attributes.sex]
+kind = 'categories'
+labels = ['f', 'm']
+[domain.attributes.age]
+kind = 'integers'
+low = 3
+high = 5"""
 PEOPLE_VALUES = ([34.5, "f", 5], [59, "m", 0], {"place": "1", "age": "60", "10": 7}, [0, 7.0, 1])
 PLAIN_PARTS = """[mechanisms.m.parts.age]
 kind = 'oue'
@@ -323,6 +331,7 @@ STUDIES: dict[str, dict[str, VectorStudy]] = {
         "by p": VectorStudy(WORDS, mechanism("randomized-response", p="'2/3'"), ("a", "b", 7)),
         "by a decimal": VectorStudy(INTEGERS, mechanism("randomized-response", p=0.7531), WHOLE),
         "combinations": VectorStudy(PEOPLE, mechanism("krr", epsilon=2.0), PEOPLE_VALUES),
+        "all combinations": VectorStudy(PAIR, mechanism("krr", epsilon=2.0), (["f", 3], {"age": "5", "sex": "m"})),
     },
     "warner": {"coin": VectorStudy(COIN, mechanism("warner", p=0.3), ("yes", "no"))},
     "forced-response": {

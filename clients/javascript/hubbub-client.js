@@ -3,10 +3,10 @@
 //   const client = await Client.from(await (await fetch("study.json")).text(), { fingerprint: "..." });
 //   client.report("yes");    // { mechanism, output, key }, ready to be sent; the value stays here
 //
-// `hubbub export-client STUDY` writes study.json: the study's values, and the whole numbers that outputs are drawn from.
-// All of it is checked before anything is drawn. All randomness comes from crypto.getRandomValues. No float decides a
-// draw: random bytes are compared with whole numbers. From the same bytes, hubbub.client in Python makes the same
-// outputs; clients/vectors holds thousands of such cases.
+// `hubbub export-client STUDY` writes study.json: the study's values, and the whole numbers that outputs are drawn
+// from. All of it is checked before anything is drawn. All randomness comes from crypto.getRandomValues. No float
+// decides a draw: random bytes are compared with whole numbers. From the same bytes, hubbub.client in Python makes the
+// same outputs; clients/vectors holds thousands of such cases.
 //
 // Sections: limits, errors, whole numbers, the document, the domain, random draws, noise, laws, memory, the client.
 
@@ -18,10 +18,12 @@ const MAX_EXACT = 2 ** 53; // numbers hold every whole number up to this
 const MAX_LENGTH = 1e100; // sides of cells, and distances of edges from 0
 const MAX_WIDTH = 1 << 17; // bits of a probability
 const MAX_STEPS = 4096; // steps of noise on a line that one table holds
+const SLOWEST = 4096n; // endless noise leaves a block at most this much more often than it ends there
 const MAX_BUCKETS = 2 ** 31;
 const MAX_DEPTH = 32; // of objects and lists in the document
 const MAX_CHANCES = 4096; // acceptance probabilities that are kept
 const QUOTA = 65536; // bytes that crypto.getRandomValues gives at once
+const POOL = 4096; // bytes that are asked for at once where draws are short
 const RELATIVE_TIE = 1e-9; // distances that differ by less, relatively, count as equal
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/; // of mechanisms and attributes
@@ -70,8 +72,8 @@ function bitLength(number) {
   return number ? 4 * digits.length - Math.clz32(parseInt(digits[0], 16)) + 28 : 0;
 }
 
+/** Return the square root of a positive number, rounded down. */
 function squareRoot(number) {
-  if (number < 2n) return number;
   let root = power((bitLength(number) + 1) >> 1); // at least the root: it falls from here on
   for (;;) {
     const next = (root + number / root) >> 1n;
@@ -264,7 +266,8 @@ class Entries {
 
   /** Take increasing whole numbers below a limit. */
   places(name, limit) {
-    const listed = this.list(name, undefined, (place) => Number.isInteger(place) && place >= 0 && place < limit, "places");
+    const isPlace = (place) => Number.isInteger(place) && place >= 0 && place < limit;
+    const listed = this.list(name, undefined, isPlace, "places");
     if (listed.some((place, at) => at > 0 && place <= listed[at - 1])) {
       throw this.unusable(name, shorten(listed), "increasing whole numbers");
     }
@@ -287,7 +290,8 @@ class Entries {
   weight(name, low, limit) {
     const number = parseWeight(this.take(name));
     if (number === null || number < low || number >= limit) {
-      throw this.unusable(name, "digits that do not fit", `hexadecimal digits of a number from ${low} to below 2^width`);
+      const expected = `hexadecimal digits of a number from ${low} to below 2^${bitLength(limit) - 1}`;
+      throw this.unusable(name, "digits that do not fit", expected);
     }
     return number;
   }
@@ -321,13 +325,15 @@ class Entries {
 
 const isLabel = (text) => typeof text === "string" && text !== "";
 
-const parseWeight = (digits) =>
-  typeof digits === "string" && /^[0-9a-f]+$/.test(digits) && 4 * digits.length <= 2 * MAX_WIDTH ? BigInt(`0x${digits}`) : null;
+function parseWeight(digits) {
+  const fits = typeof digits === "string" && 4 * digits.length <= 2 * MAX_WIDTH && /^[0-9a-f]+$/.test(digits);
+  return fits ? BigInt(`0x${digits}`) : null;
+}
 
 // --- the domain ------------------------------------------------------------------------------------------------------
 
 // Each domain has `count` values, `find(value)` for the position of one (undefined if it has none such), and
-// `text(position)` for how reports write it. Values are read as hubbub.client in Python reads them; a number is a float.
+// `text(position)` for how reports write it. Values are read as hubbub.client in Python reads them; numbers are floats.
 
 /** Return a whole number, or its text, as a BigInt; null for anything else, and for floats that may be rounded. */
 function wholeNumber(value) {
@@ -392,7 +398,8 @@ function readCategories(entries) {
 function readIntegers(entries) {
   const low = entries.count("low", -MAX_EXACT, MAX_EXACT);
   const high = entries.count("high", -MAX_EXACT, MAX_EXACT);
-  return { low, count: high - low + 1, find: (value) => offset(value, low, high), text: (position) => String(low + position) };
+  const text = (position) => String(low + position);
+  return { low, count: high - low + 1, find: (value) => offset(value, low, high), text };
 }
 
 function readBins(entries) {
@@ -452,7 +459,9 @@ function readGrid(entries) {
 
 function readBox(entries) {
   const box = {};
-  for (const [side, limit] of [["south", 90], ["west", 180], ["north", 90], ["east", 180]]) box[side] = entries.float(side, limit);
+  for (const side of ["south", "west", "north", "east"]) {
+    box[side] = entries.float(side, side === "south" || side === "north" ? 90 : 180);
+  }
   entries.close();
   if (!(box.south < box.north && box.west < box.east)) {
     throw unusable(entries.where, shorten(Object.values(box)), "south < north and west < east");
@@ -473,7 +482,8 @@ function readProduct(entries) {
   const domains = [...attributes.values()];
   const size = domains.reduce((product, own) => product * own.count, 1);
   if (names.length < 2 || size > MAX_VALUES) {
-    throw unusable(entries.where, `${names.length} attributes, ${size} combinations`, `2 attributes, up to ${MAX_VALUES}`);
+    const got = `${names.length} attributes, ${size} combinations`;
+    throw unusable(entries.where, got, `at least 2 attributes, at most ${MAX_VALUES} combinations`);
   }
   const rules = entries.list("impossible", undefined, () => true, "rules").map((content, number) => {
     const rule = new Entries(content, `${entries.where}, rule ${number}`);
@@ -575,8 +585,8 @@ function positionOf(values, value) {
 
 // --- random draws ----------------------------------------------------------------------------------------------------
 
-/** Return random bytes of the system. */
-function systemBytes(count) {
+/** Return new random bytes of the system. */
+function newBytes(count) {
   if (!globalThis.crypto?.getRandomValues) {
     throw new ClientError("there is no secure randomness here", {
       where: "privatize(value)",
@@ -586,8 +596,24 @@ function systemBytes(count) {
     });
   }
   const bytes = new Uint8Array(count);
-  for (let start = 0; start < count; start += QUOTA) globalThis.crypto.getRandomValues(bytes.subarray(start, start + QUOTA));
+  for (let start = 0; start < count; start += QUOTA) {
+    globalThis.crypto.getRandomValues(bytes.subarray(start, start + QUOTA));
+  }
   return bytes;
+}
+
+const NOTHING = new Uint8Array(0);
+let [pool, taken] = [NOTHING, 0]; // one call for many short draws: calls take longer than bytes do
+
+/** Return random bytes of the system, each once. What is left of a pool is forgotten when the running script ends. */
+function systemBytes(count) {
+  if (count > POOL) return newBytes(count);
+  if (taken + count > pool.length) {
+    if (pool === NOTHING) queueMicrotask(() => ([pool, taken] = [NOTHING, 0]));
+    [pool, taken] = [newBytes(POOL), 0];
+  }
+  taken += count;
+  return pool.subarray(taken - count, taken);
 }
 
 /** Where all random bytes of one client come from. */
@@ -737,7 +763,7 @@ class LineNoise {
   #sides;
   #sums;
 
-  constructor(entries, random) {
+  constructor(entries, random, endless) {
     this.random = random;
     this.width = entries.width();
     this.one = power(this.width);
@@ -752,6 +778,10 @@ class LineNoise {
     entries.close();
     const sums = runningSums(this.steps);
     this.rest = this.one - sums.at(-1);
+    const slow = this.rest > this.one / 2n && this.steps.length < MAX_STEPS;
+    if (slow || (endless && this.one - this.rest < this.one / SLOWEST)) {
+      throw unusable(entries.where, "noise that would hardly ever end", "steps that are likely enough");
+    }
     this.#sides = new Borders(this.width, [this.side, 2n * this.side]);
     this.#sums = new Borders(this.width, sums);
   }
@@ -870,7 +900,9 @@ function readResponse(law, values, random) {
   let keeps;
   if (law.has("kept")) {
     const [numerator, denominator] = law.fraction("kept");
-    if (numerator === 0n || numerator >= denominator) throw law.unusable("kept", "no probability", "a fraction below 1");
+    if (numerator === 0n || numerator >= denominator) {
+      throw law.unusable("kept", "no such probability", "a fraction above 0 and below 1");
+    }
     keeps = random.chance([numerator, denominator]);
   } else keeps = readKeep(law, random);
   const respond = random.response(values.count, keeps);
@@ -892,7 +924,7 @@ function readHashing(law, values, random) {
 }
 
 function readGeometric(law, values, random) {
-  const noise = new LineNoise(law.inside("noise"), random);
+  const noise = new LineNoise(law.inside("noise"), random, true);
   return (position) => {
     const drawn = noise.draw();
     const sum = values.low + position + drawn;
@@ -901,13 +933,14 @@ function readGeometric(law, values, random) {
 }
 
 function readClampedNoise(law, values, random) {
-  const noise = new LineNoise(law.inside("noise"), random);
+  const noise = new LineNoise(law.inside("noise"), random, false);
   return (position) => values.text(clamp(position + noise.draw(values.count), 0, values.count - 1));
 }
 
 function readPlanar(law, values, random) {
   const rate = law.fraction("rate");
-  const axes = law.list("axes", 2, () => true, "axes").map((axis) => new LineNoise(new Entries(axis, `${law.where}, axes`), random));
+  const readAxis = (axis) => new LineNoise(new Entries(axis, `${law.where}, axes`), random, true);
+  const axes = law.list("axes", 2, () => true, "axes").map(readAxis);
   const truncated = law.checked("truncated", (content) => typeof content === "boolean", "true or false");
   const noise = new PlanarNoise(rate, values.exactSides, axes, random, law.where);
   return (position) => {
@@ -935,7 +968,8 @@ function readLongitudinal(law, values, random) {
     const row = new BitRow(count);
     const digits = typeof text === "string" ? text.replace(/^0x/, "") : "";
     const fits = digits.length === 2 * row.bytes.length && /^[0-9a-fA-F]+$/.test(digits);
-    if (fits) row.bytes.forEach((_, place) => (row.bytes[place] = parseInt(digits.slice(2 * place, 2 * place + 2), 16)));
+    const byteAt = (place) => parseInt(digits.slice(2 * place, 2 * place + 2), 16);
+    if (fits) row.bytes.forEach((_, place) => (row.bytes[place] = byteAt(place)));
     if (!fits || row.bytes.at(-1) & ((1 << (-count & 7)) - 1)) {
       throw new ClientError("not a permanent response", {
         where: "instantaneous(permanent)",
@@ -969,6 +1003,8 @@ function readSubset(law, values, random) {
   };
 }
 
+const areWeights = (listed) => Array.isArray(listed) && listed.every((digits) => parseWeight(digits) !== null);
+
 /** Return the borders of a table of weights, which must add up to 2^width. */
 function readTable(law, name, width, weights) {
   const sums = runningSums(weights);
@@ -985,7 +1021,7 @@ function readRows(law, values, random, kind) {
   if (kind !== "matrix" && outputs.some((output, position) => output !== values.text(position))) {
     throw law.unusable("outputs", shorten(outputs), "the study's values");
   }
-  const isRow = (row) => Array.isArray(row) && row.length === outputs.length && row.every((digits) => parseWeight(digits) !== null);
+  const isRow = (row) => areWeights(row) && row.length === outputs.length;
   const rows = law.list("rows", values.count, isRow, `rows of ${outputs.length} hexadecimal numbers`);
   const tables = rows.map((row) => readTable(law, "rows", width, row.map(parseWeight)));
   return (position) => outputs[tables[position].rank(random.bytes(width / 8))];
@@ -993,14 +1029,14 @@ function readRows(law, values, random, kind) {
 
 function readQuarter(law, values, random) {
   const width = law.width();
-  const isColumn = (column) => Array.isArray(column) && column.length > 0 && column.every((digits) => parseWeight(digits) !== null);
-  const quarter = law.list("quarter", undefined, isColumn, "columns of hexadecimal numbers");
-  const [columns, rows] = [quarter.length - 1, (quarter[0]?.length ?? 0) - 1]; // displacements this long leave the window
+  const quarter = law.list("quarter", undefined, areWeights, "columns of hexadecimal numbers");
+  const [columns, rows] = [quarter.length - 1, (quarter[0] ?? []).length - 1]; // displacements that leave the window
   const beyond = [columns - values.columns, rows - values.rows]; // more than 0 only if cells are missing
-  if (Math.min(...beyond) < 0 || (values.whole && Math.max(...beyond) > 0) || quarter.some((own) => own.length !== rows + 1)) {
+  const fits = Math.min(...beyond) >= 0 && (!values.whole || Math.max(...beyond) === 0);
+  if (!fits || quarter.some((column) => column.length !== rows + 1)) {
     throw law.unusable("quarter", `${columns + 1} x ${rows + 1}`, `those of ${values.columns} x ${values.rows} cells`);
   }
-  const window = [[-beyond[0], -beyond[1]], [columns - 1, rows - 1]].map((corner) => corner.map((side) => side + 0));
+  const window = [[0 - beyond[0], 0 - beyond[1]], [columns - 1, rows - 1]];
   law.checked("window", (content) => JSON.stringify(content) === JSON.stringify(window), JSON.stringify(window));
   const weights = [];
   for (let column = -columns; column <= columns; column++) {
@@ -1109,8 +1145,9 @@ function readMechanism(name, content, values, random) {
   const law = new Entries(content, `study.json, mechanism ${name}`);
   const draw = readLaw(law, values, random);
   const about = { name, kind: draw.kind, promise: law.text("promise") };
-  const bounded = law.checked("epsilon", (text) => text === null || (typeof text === "string" && NUMBER.test(text)), "a number, or null");
-  about.epsilon = bounded === null ? null : Number(bounded);
+  const isNumber = (text) => text === null || (typeof text === "string" && NUMBER.test(text));
+  const epsilon = law.checked("epsilon", isNumber, "a number as a text, or null if there is no bound");
+  about.epsilon = epsilon === null ? null : Number(epsilon);
   if (law.has("unit")) about.unit = law.text("unit");
   if (draw.kind === "longitudinal-rappor") about.first = law.float("first", about.epsilon);
   law.close();
@@ -1138,7 +1175,7 @@ class ResponseMemory {
       where,
       got,
       expected: "a storage with getItem and setItem that keeps texts, such as localStorage, or a Map",
-      remedy: "allow the page to store data, or pass another storage; without one every report would spend epsilon anew",
+      remedy: "allow the page to store data, or pass another storage: without one, every report spends epsilon anew",
     });
   }
 
@@ -1228,10 +1265,11 @@ export class Client {
     this.fingerprint = entries.text("fingerprint", SHA256);
     this.name = entries.text("name", /^/);
     this.domain = content.domain;
-    this.question = entries.has("question") ? entries.checked("question", (part) => kindOf(part) === "object", "an object") : null;
+    const isObject = (part) => kindOf(part) === "object";
+    this.question = entries.has("question") ? entries.checked("question", isObject, "an object") : null;
     this.#random = new Randomness(randomBytes);
     this.#values = readDomain(new Entries(entries.take("domain"), "study.json, domain"));
-    const mechanisms = entries.checked("mechanisms", (part) => kindOf(part) === "object", "an object");
+    const mechanisms = entries.checked("mechanisms", isObject, "an object");
     entries.close();
     for (const [name, law] of Object.entries(mechanisms)) {
       if (!NAME.test(name)) throw unusable("study.json, mechanisms", shorten(name), "letters, digits, - and _");
@@ -1359,7 +1397,7 @@ export class Client {
     if (named) return named;
     throw new ClientError("no such mechanism", {
       where: "privatize(value, mechanism)",
-      got: mechanism === undefined ? "no name" : `a ${kindOf(mechanism)}`, // it may be the value, given in the wrong place
+      got: mechanism === undefined ? "no name" : `a ${kindOf(mechanism)}`, // perhaps the value, in the wrong place
       expected: `one of ${[...this.#mechanisms.keys()].join(", ")}`,
       remedy: "name a mechanism of the study",
     });

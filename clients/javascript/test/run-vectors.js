@@ -5,7 +5,8 @@ import { Client, ClientError } from "../hubbub-client.js";
 
 /** Return the bytes of hexadecimal digits. */
 export function bytesOf(digits) {
-  return Uint8Array.from({ length: digits.length / 2 }, (_, place) => parseInt(digits.slice(2 * place, 2 * place + 2), 16));
+  const byteAt = (place) => parseInt(digits.slice(2 * place, 2 * place + 2), 16);
+  return Uint8Array.from({ length: digits.length / 2 }, (_, place) => byteAt(place));
 }
 
 /** Return how many cases a file has, and those that went wrong, each in a line. */
