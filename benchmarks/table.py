@@ -28,6 +28,7 @@ ORDER = (
     "planar",
     "sampling",
     "epsilon",
+    "javascript",
     "unary",
     "hashing",
     "several_attributes",

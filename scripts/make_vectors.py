@@ -50,6 +50,7 @@ class Comparison:
 
     @property
     def decision(self) -> str:
+        """What decided, in words."""
         return "border" if self.decided_by == 0 else "first byte" if self.decided_by == 1 else "further bytes"
 
 
@@ -69,7 +70,7 @@ class WatchedWord(int):
 
     def _note(self, border: int | Fraction) -> None:
         whole = int(border)
-        frame = sys._getframe(2)  # noqa: SLF001  # bisect has no frame of its own
+        frame = sys._getframe(2)  # bisect has no frame of its own
         different = (int(self) ^ whole).bit_length()
         decided_by = 0 if different == 0 else max(1, self.size - (different - 1) // 8)
         site = frame.f_code.co_qualname
@@ -154,7 +155,7 @@ class ChosenWords:
         if choice >= self._chosen:
             return content
         borders = self._borders.get(count, [])
-        extreme = choice == 0 or not borders
+        extreme = choice < 3 or not borders
         base = (0, top, top - 1)[self._stream.below(3)] if extreme else borders[self._stream.below(len(borders))]
         change = self._stream.below(6)
         if change == 1:
@@ -180,6 +181,7 @@ class VectorStudy:
 
     @property
     def toml(self) -> str:
+        """The study file."""
         return f"version = 1\nname = 'vectors'\n[domain]\n{self.domain}\n[mechanisms.m]\n{self.mechanism}\n"
 
 
@@ -203,7 +205,7 @@ def cases_of(name: str, study: VectorStudy, device: Client) -> list[dict[str, An
         call = study.calls[stream.below(len(study.calls))]
         if call == "instantaneous":
             value = any_row(len(device._values.labels), stream)
-        watch = Watch(ChosenWords(stream, {size: sorted(own) for size, own in borders.items()}, (0, 4, 8)[trial % 3]))
+        watch = Watch(ChosenWords(stream, {size: sorted(own) for size, own in borders.items()}, (0, 5, 10)[trial % 3]))
         with watched(watch):
             result = run(device, call, value)
         for each in watch.seen:
@@ -212,7 +214,11 @@ def cases_of(name: str, study: VectorStudy, device: Client) -> list[dict[str, An
             continue
         reached: set[Any] = {(each.site, each.border, each.below, each.decision) for each in watch.seen}
         reached |= {(each.site, each.below, each.decided_by) for each in watch.seen}
-        reached |= {("value", str(value) if call != "instantaneous" else "", call), ("blocks", watch.blocks), str(result)[:40]}
+        reached |= {
+            ("value", str(value) if call != "instantaneous" else "", call),
+            ("blocks", watch.blocks),
+            str(result)[:40],
+        }
         case = {
             **({} if call == "privatize" else {"call": call}),
             "value": value,
@@ -353,6 +359,9 @@ STUDIES: dict[str, dict[str, VectorStudy]] = {
     "truncated-geometric": {
         "integers": VectorStudy(INTEGERS, mechanism("truncated-geometric", epsilon=0.4), WHOLE),
         "small epsilon": VectorStudy(INTEGERS, mechanism("truncated-geometric", epsilon=1e-3), WHOLE),
+        "a block of values": VectorStudy(
+            "kind = 'integers'\nlow = 1\nhigh = 150", mechanism("truncated-geometric", epsilon=0.4), (1, 75, 150)
+        ),
         "many values": VectorStudy(
             "kind = 'integers'\nlow = -9000\nhigh = 9000", mechanism("truncated-geometric", epsilon=1e-4), (-9000, 0)
         ),
@@ -466,7 +475,11 @@ PEOPLE_ANY: tuple[Any, ...] = (
 )
 DOMAINS = {
     "words": (WORDS, 3, ANY_VALUES),
-    "odd words": ("kind = 'categories'\nlabels = ['é', '5', '😀', 9223372036854775809, -3, 'a\\nb', '7.0']", 7, ANY_VALUES),
+    "odd words": (
+        "kind = 'categories'\nlabels = ['é', '5', '😀', 9223372036854775809, -3, 'a\\nb', '7.0']",
+        7,
+        ANY_VALUES,
+    ),
     "integers": (INTEGERS, 7, ANY_VALUES),
     "large integers": (FAR, 10, (*ANY_VALUES, "9007199254740984", "9007199254740992.0", "+9007199254740992")),
     "bins": (BINS, 4, ANY_VALUES),
@@ -502,7 +515,10 @@ def permanent_vectors() -> dict[str, Any]:
         path = Path(folder, "study.toml")
         path.write_text(written["toml"])
         device = Client(path)
-        refused = [{"call": "instantaneous", "value": value, "bytes": "", **run(device, "instantaneous", value)} for value in odd]
+        refused = [
+            {"call": "instantaneous", "value": value, "bytes": "", **run(device, "instantaneous", value)}
+            for value in odd
+        ]
     return {**written, "cases": refused}
 
 

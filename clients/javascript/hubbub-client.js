@@ -21,7 +21,7 @@ const MAX_STEPS = 4096; // steps of noise on a line that one table holds
 const SLOWEST = 4096n; // endless noise leaves a block at most this much more often than it ends there
 const MAX_BUCKETS = 2 ** 31;
 const MAX_DEPTH = 32; // of objects and lists in the document
-const MAX_CHANCES = 4096; // acceptance probabilities that are kept
+const MAX_CHANCES = 1024; // acceptance probabilities that are kept
 const QUOTA = 65536; // bytes that crypto.getRandomValues gives at once
 const POOL = 4096; // bytes that are asked for at once where draws are short
 const RELATIVE_TIE = 1e-9; // distances that differ by less, relatively, count as equal
@@ -1030,8 +1030,9 @@ function readRows(law, values, random, kind) {
 function readQuarter(law, values, random) {
   const width = law.width();
   const quarter = law.list("quarter", undefined, areWeights, "columns of hexadecimal numbers");
-  const [columns, rows] = [quarter.length - 1, (quarter[0] ?? []).length - 1]; // displacements that leave the window
-  const beyond = [columns - values.columns, rows - values.rows]; // more than 0 only if cells are missing
+  const [columns, rows] = [quarter.length - 1, Math.max(0, ...quarter.map((column) => column.length)) - 1];
+  // Displacements this long leave the window, which is larger than the grid only if cells are missing.
+  const beyond = [columns - values.columns, rows - values.rows];
   const fits = Math.min(...beyond) >= 0 && (!values.whole || Math.max(...beyond) === 0);
   if (!fits || quarter.some((column) => column.length !== rows + 1)) {
     throw law.unusable("quarter", `${columns + 1} x ${rows + 1}`, `those of ${values.columns} x ${values.rows} cells`);

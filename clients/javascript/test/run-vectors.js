@@ -1,16 +1,14 @@
 // Runs a file of clients/vectors: the same bytes must give the same output, all of them used, and no others asked for.
 // Browsers load this module, too.
 
-import { Client, ClientError } from "../hubbub-client.js";
-
 /** Return the bytes of hexadecimal digits. */
 export function bytesOf(digits) {
   const byteAt = (place) => parseInt(digits.slice(2 * place, 2 * place + 2), 16);
   return Uint8Array.from({ length: digits.length / 2 }, (_, place) => byteAt(place));
 }
 
-/** Return how many cases a file has, and those that went wrong, each in a line. */
-export async function runVectors(file) {
+/** Return how many cases a file has, and those that went wrong, each in a line; `module` is the client's. */
+export async function runVectors(file, { Client, ClientError }) {
   const failures = [];
   let cases = 0;
   for (const study of file.studies) {
