@@ -218,6 +218,41 @@ def test_chromium_makes_the_stored_outputs(chromium: Browser) -> None:
     assert asked.count("hubbub-client.js") == 1
 
 
+PAGE = """
+import {{ readFileSync }} from "node:fs";
+const [sent, items] = [[], new Map()];
+globalThis.fetch = async (address, options) => {{
+  if (options) sent.push(options.body);
+  return {{ text: async () => readFileSync(address, "utf8") }};
+}};
+globalThis.localStorage = {{
+  getItem: (key) => items.get(key) ?? null,
+  setItem: (key, text) => items.set(key, text),
+}};
+{example}
+console.log(JSON.stringify({{ sent, items: [...items.keys()], kept, weekly }}));
+"""
+
+
+def test_what_the_documentation_shows_runs(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "how-to" / "privatize-in-a-browser.md").read_text()
+    study = re.findall(r"<<'END'\n(.*?)^END$", text, re.DOTALL | re.MULTILINE)[0]
+    (tmp_path / "study.toml").write_text(study)
+    digest = export_client(tmp_path / "study.toml", tmp_path / "study.json")
+    assert text.count(digest) == 2, "the page pins another digest than its command prints"
+    (tmp_path / "hubbub-client.js").write_bytes((SCRIPT / "hubbub-client.js").read_bytes())
+    example = "".join(re.findall(r"^```js\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
+    example = example.replace('"study.json"', json.dumps(str(tmp_path / "study.json")))
+    (tmp_path / "page.mjs").write_text(PAGE.format(example=example))
+    found = json.loads(run_node(tmp_path / "page.mjs"))
+    body = json.loads(found["sent"][0])
+    assert list(body) == ["fingerprint", "reports"]
+    assert [list(report) for report in body["reports"]] == [["mechanism", "output", "key"]]
+    assert "bus" not in found["sent"][0]
+    assert found["items"] == [f"hubbub:{body['fingerprint']}:weekly"]
+    assert found["items"][0] in found["kept"]
+
+
 # -- the package ------------------------------------------------------------------------------------------------------
 
 
