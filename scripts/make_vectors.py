@@ -22,6 +22,7 @@ from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
 from hubbub import client
 from hubbub.client import Client, ClientError
@@ -109,18 +110,15 @@ class Watch:
 @contextmanager
 def watched(watch: Watch) -> Iterator[None]:
     """Let the client draw from a watch instead of the operating system."""
-    bits, draw = client.random_bits, client.Noise.draw
+    draw = client.Noise.draw
 
     def drawn(noise: client.Noise, most: int | None = None) -> int:
         steps = draw(noise, most)
         watch.blocks = max(watch.blocks, (abs(steps) - 1) // len(noise.steps) if steps else 0)
         return steps
 
-    client.random_bits, client.Noise.draw = watch.random_bits, drawn  # type: ignore[method-assign]
-    try:
+    with mock.patch.object(client, "random_bits", watch.random_bits), mock.patch.object(client.Noise, "draw", drawn):
         yield
-    finally:
-        client.random_bits, client.Noise.draw = bits, draw  # type: ignore[method-assign]
 
 
 class ByteStream:
@@ -228,7 +226,8 @@ def cases_of(name: str, study: VectorStudy, device: Client) -> list[dict[str, An
         }
         (kept if reached - covered else spare).append(case)
         covered |= reached
-    chosen, total = [], 0
+    chosen: list[dict[str, Any]] = []
+    total = 0
     for case in [*kept, *spare]:
         total += len(case["bytes"]) // 2
         if len(chosen) == study.cases or total > STUDY_BYTES:
