@@ -29,6 +29,7 @@ ORDER = (
     "sampling",
     "epsilon",
     "client_faults",
+    "javascript",
     "unary",
     "hashing",
     "several_attributes",

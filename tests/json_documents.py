@@ -140,6 +140,7 @@ RUNS: dict[str, list[str]] = {
         "privatize drinks.toml values.csv -o private.csv --json",
         "privatize two.toml --export-tables tables.json --json",
     ],
+    "export-client": ["export-client two.toml -o study.json --json"],
     "collect and merge": [
         "collect drinks.toml reports.csv --by region -o a.tally.parquet --json",
         "collect drinks.toml weighted.csv -o weighted.tally.parquet --json",

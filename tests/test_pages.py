@@ -39,6 +39,7 @@ PAGES = [
     "how-to/related-attributes.md",
     "how-to/several-attributes-one-group.md",
     "how-to/several-attributes.md",
+    "how-to/privatize-in-a-browser.md",
     "how-to/privatize-on-a-device.md",
     "how-to/privatize.md",
     "how-to/quote-a-number.md",

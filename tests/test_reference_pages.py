@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import hubbub as hb
 import json_documents
 from hubbub.cli.app import app
-from hubbub.cli.commands import COMMANDS
+from hubbub.cli.commands import COMMANDS, module_of
 from hubbub.client import STUDY_COLUMNS, WAYS_TO_REPORT
 from hubbub.core.text import kebab
 from hubbub.intake.reject_causes import CAUSES
@@ -73,7 +73,7 @@ def test_every_command_has_a_page() -> None:
     for name in COMMANDS:
         text = (PAGES / f"{name}.md").read_text()
         assert text.startswith(f"# hubbub {name}\n")
-        assert re.findall(r":::\{(command[a-z-]*)\} (\w+)\n", text) == [("command", name), ("command-options", name)]
+        assert re.findall(r":::\{(command[a-z-]*)\} ([\w-]+)\n", text) == [("command", name), ("command-options", name)]
         assert f"\n{name}\n" in index
 
 
@@ -328,4 +328,4 @@ def test_commands_that_print_json_are_on_the_page() -> None:
 
 
 def command_of(name: str) -> Any:
-    return importlib.import_module(f"hubbub.cli.{name}").command
+    return importlib.import_module(module_of(name)).command

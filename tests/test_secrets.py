@@ -27,6 +27,7 @@ ADDRESS = f"postgresql://app:{PASSWORD}@localhost:1/db#reports"  # nothing liste
 WORDS: dict[str, list[str]] = {
     "new": ["integers", "-o", "new.toml"],
     "privatize": ["study.toml", "values.csv", "-o", "private.csv", "--mechanism", "light"],
+    "export-client": ["study.toml", "-o", "study.json"],
     "collect": ["study.toml", "reports.csv", "-o", "a.tally.parquet"],
     "merge": ["one.tally.parquet", "two.tally.parquet", "-o", "all.tally.parquet"],
     "estimate": ["study.toml", "reports.csv", "--method", "inv-p", "--quick"],
