@@ -32,9 +32,11 @@ def shares_of(domain: hb.Domain, seed: int = 3) -> Floats:
     return np.random.default_rng(seed).dirichlet(np.full(len(domain), 0.6))
 
 
-def sent_by(mechanism: SeveralAttributes, users: int, seed: int = 1) -> NDArray[np.void]:
-    rng = np.random.default_rng(seed)
-    positions = rng.choice(len(mechanism.domain), size=users, p=shares_of(mechanism.domain))
+def sent_by(mechanism: SeveralAttributes, users: int, shares: Floats | None = None) -> NDArray[np.void]:
+    rng = np.random.default_rng(1)
+    positions = rng.choice(
+        len(mechanism.domain), size=users, p=shares_of(mechanism.domain) if shares is None else shares
+    )
     return mechanism.privatize(mechanism.domain.labels[positions], rng=rng)
 
 
@@ -67,7 +69,10 @@ def test_many_outputs_among_fakes_have_a_channel_without_a_matrix() -> None:
 @WAYS
 def test_marginals_lean_on_what_the_attribute_alone_gives(way: type[SeveralAttributes]) -> None:
     mechanism = way(PARTS)  # type: ignore[call-arg]
-    sent = sent_by(mechanism, 20_000)
+    independent: Floats = np.ones(1)
+    for part in PARTS.values():
+        independent = np.outer(independent, shares_of(part.domain)).ravel()
+    sent = sent_by(mechanism, 20_000, independent)
     joint = hb.estimate(hb.Reports.from_outputs(mechanism, sent))
     assert "pulled" not in joint.settings
     parts = []
@@ -82,11 +87,33 @@ def test_marginals_lean_on_what_the_attribute_alone_gives(way: type[SeveralAttri
         gain = max(fits[0] - fits[1] - (likeliest.size - 1) / 2, 0.0)  # half a nat for each parameter is by chance
         parts.append(gain / (gain + 3))
         assert joint.settings["attributes"].estimates[name].part == pytest.approx(parts[-1], rel=1e-3)
-        left = joint.marginal(name).probabilities - parts[-1] * (cautious + likeliest) / 2
+        part = joint.settings["attributes"].moved * parts[-1]
+        left = joint.marginal(name).probabilities - part * (cautious + likeliest) / 2
         assert left.min() >= -1e-5  # what is left is a part of a distribution
-        assert left.sum() == pytest.approx(1 - parts[-1], abs=1e-9)
+        assert left.sum() == pytest.approx(1 - part, abs=1e-9)
     assert max(parts) > 0.5
-    assert joint.status.endswith("single attributes have the shares that the reports give to each alone")
+    assert joint.settings["attributes"].moved > 0.0
+    assert "; single attributes have the shares that the reports give to each alone" in joint.status
+
+
+def test_the_joint_estimate_stays_where_it_knows_more_about_each_attribute() -> None:
+    """Two attributes that are always alike: each has two outputs that tell about it, its own and the other's."""
+    ages = hb.Integers(1, 8)
+    mechanism = hb.Split({name: hb.RandomizedResponse(ages, epsilon=3.0) for name in ("first", "second")})
+    values = np.random.default_rng(2).choice(ages.labels, 10_000, p=shares_of(ages))
+    reports = hb.Reports.from_outputs(mechanism, mechanism.privatize({"first": values, "second": values}, rng=1))
+    found = hb.estimate(reports)
+    attributes = found.settings["attributes"]
+    assert attributes.moved < 1.0
+    assert "of the way" in attributes.explain() or not attributes.explain()
+    shape = shape_of(mechanism.domain)
+    assert isinstance(shape, ProductShape)
+    alone = {name: own.estimate.probabilities[None] for name, own in attributes.estimates.items()}
+    fits = [
+        float(reports.weights @ np.log(theta @ np.exp(reports.channel.log_dense())))
+        for theta in (found.probabilities, with_marginals(shape, found.probabilities[None], alone)[0])
+    ]
+    assert fits[0] > fits[1]
 
 
 def test_with_many_values_maximum_likelihood_counts_little() -> None:
@@ -130,7 +157,8 @@ def test_a_bootstrap_has_the_marginals_of_each_resample() -> None:
         margin = mechanism.domain.margin([name])
         own = reestimate(small, both, alone.estimate)[1]
         maximum = maximum_likelihood(small.channel, both[1])
-        expected = alone.part * (own + maximum) / 2 + (1 - alone.part) * margin.sums(thetas[1])
+        part = found.settings["attributes"].moved * alone.part
+        expected = part * (own + maximum) / 2 + (1 - part) * margin.sums(thetas[1])
         np.testing.assert_allclose(margin.sums(other), expected, atol=1e-11)
 
 

@@ -17,7 +17,7 @@ from hubbub.exporting.json_documents import check_document, estimate_document
 from hubbub.reporting.page_content import make_page
 from hubbub.reporting.page_input import page_input
 
-STUDIES, OFTEN = 500, 20
+STUDIES, OFTEN = 500, 12
 PAGES = 3  # one of so many studies is put on a page as well, which takes as long as all else
 CLOSE = 1e-12
 

@@ -12,7 +12,7 @@ from hubbub.core.arrays import Floats
 from hubbub.domains.product_shape import ProductShape, shape_of
 from hubbub.estimators.api import METHODS
 from hubbub.estimators.api import estimate as run_estimate
-from hubbub.estimators.auto.attribute_marginals import attribute_reports, marginals, with_marginals
+from hubbub.estimators.auto.attribute_marginals import attribute_reports, marginals, moved_to_marginals
 from hubbub.estimators.auto.model_averaging import reaverage
 from hubbub.estimators.auto.shrinkage import shrink
 from hubbub.estimators.em import IBU_DELTA, MAX_UPDATES
@@ -75,7 +75,7 @@ def _with_marginals(reports: Reports, weightings: Floats, thetas: Floats, estima
         estimates = reestimate(own, moved, attribute.estimate)
         maxima = np.stack([maximum_likelihood(own.channel, weights) for weights in moved])
         shares[name] = attribute.shares(estimates, maxima, marginals(shape, thetas, name))
-    return with_marginals(shape, thetas, shares)
+    return moved_to_marginals(shape, thetas, shares, attributes.moved)
 
 
 def _shrunk(channel: Channel, weights: Floats) -> Floats:

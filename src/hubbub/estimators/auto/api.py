@@ -19,12 +19,13 @@ from hubbub.core.serialization import ReadOnly
 from hubbub.domains.product_shape import ProductShape, shape_of
 from hubbub.estimators.auto.allowed_region import pull_inside
 from hubbub.estimators.auto.attribute_marginals import (
+    MOVES,
     AttributeEstimate,
     AttributeEstimates,
     AttributeReports,
     attribute_reports,
     marginals,
-    with_marginals,
+    moved_to_marginals,
 )
 from hubbub.estimators.auto.shrinkage import shrink
 from hubbub.estimators.auto.smoothing import smooth
@@ -81,8 +82,9 @@ def auto(reports: Reports, settings: MethodSettings) -> MethodRun:
     }
     status = selection.explain()
     if isinstance(shape, ProductShape) and (alone := attribute_reports(reports)):
-        theta, used["attributes"] = yield from _with_own_marginals(shape, theta, alone, settings)
-        status += "; single attributes have the shares that the reports give to each alone"
+        theta, attributes = yield from _with_own_marginals(likelihood, shape, theta, alone, settings)
+        used["attributes"] = attributes
+        status += attributes.explain()
     if selection.uses_newton:  # then the maximum is quickly found, too
         best = (yield from likeliest_point.steps(likelihood, REGION_TOL)).theta
         told = told_model(likelihood.channel, shape) if isinstance(shape, ProductShape) else None
@@ -97,18 +99,28 @@ def auto(reports: Reports, settings: MethodSettings) -> MethodRun:
 
 
 def _with_own_marginals(
-    shape: ProductShape, theta: Floats, alone: dict[str, AttributeReports], settings: MethodSettings
+    likelihood: Likelihood,
+    shape: ProductShape,
+    theta: Floats,
+    alone: dict[str, AttributeReports],
+    settings: MethodSettings,
 ) -> Generator[SolverProgress | Progress, None, tuple[Floats, AttributeEstimates]]:
-    """Return the joint estimate with marginals from what the reports say about each attribute alone."""
+    """Return the joint estimate with marginals from what the reports say about each attribute alone.
+
+    It moves as far there as makes all reports likelier: where attributes go closely together, the joint estimate may
+    know more about each than its own outputs do.
+    """
     estimates, shares = {}, {}
     for name, own in alone.items():
         estimate = yield from auto(own.reports, settings)
-        likelihood = Likelihood.of(own.reports)
-        maximum = (yield from likeliest_point.steps(likelihood, REGION_TOL)).theta
-        estimates[name] = AttributeEstimate.of(estimate, likelihood, maximum)
+        single = Likelihood.of(own.reports)
+        maximum = (yield from likeliest_point.steps(single, REGION_TOL)).theta
+        estimates[name] = AttributeEstimate.of(estimate, single, maximum)
         joint = marginals(shape, theta[None], name)
         shares[name] = estimates[name].shares(estimate.probabilities[None], maximum[None], joint)
-    return with_marginals(shape, theta[None], shares)[0], AttributeEstimates(ReadOnly(estimates))
+    moved = {part: moved_to_marginals(shape, theta[None], shares, part)[0] for part in MOVES}
+    best = max(MOVES, key=lambda part: likelihood.at(moved[part]).log_likelihood)
+    return moved[best], AttributeEstimates(ReadOnly(estimates), best)
 
 
 def _unsolved(maximum: Estimate) -> str:

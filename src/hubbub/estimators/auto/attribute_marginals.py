@@ -6,7 +6,8 @@ reports say about it alone, and the joint estimate moves to the closest one, in 
 
 An attribute's own shares are an average of `auto` and of maximum likelihood, the latter up to half: their errors
 differ, so that the average is closer than either, unless values are many. Where the reports hardly tell the attribute
-from equal shares, its shares stay those of the joint estimate.
+from equal shares, its shares stay those of the joint estimate. Finally, the joint estimate moves only as far as makes
+all reports likelier: where attributes go closely together, what is said about one tells something about the others.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ MAX_MAXIMUM_PART, FEW_VALUES = 0.5, 16  # of maximum likelihood in an attribute'
 HALF_GAIN = (
     3.0  # nats by which an attribute's own shares fit better, where they and the joint estimate's count the same
 )
+MOVES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way to the attributes' own shares
 INDEPENDENT_PART = 1e-9  # of a joint estimate, so that every value that an attribute is found to have is there
 
 
@@ -72,9 +74,17 @@ class AttributeEstimate(Portable):
 
 @dataclass(frozen=True, eq=False)
 class AttributeEstimates(Portable):
-    """The estimate of each attribute by itself, by name."""
+    """The estimate of each attribute by itself, by name, and how far the joint estimate moved to their shares."""
 
     estimates: Mapping[str, AttributeEstimate]
+    moved: float
+
+    def explain(self) -> str:
+        """Return the end of a sentence on the estimate; nothing where it did not move."""
+        if self.moved == 0.0:
+            return ""
+        way = "" if self.moved == 1.0 else f", {self.moved:.0%} of the way"
+        return f"; single attributes have the shares that the reports give to each alone{way}"
 
     def __str__(self) -> str:
         return "; ".join(f"{name} ({own.part:.0%}): {own.estimate.status}" for name, own in self.estimates.items())
@@ -121,6 +131,14 @@ def with_marginals(shape: ProductShape, thetas: Floats, shares: Mapping[str, Flo
             break
     rows = shape.unboxed(box)
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+
+def moved_to_marginals(shape: ProductShape, thetas: Floats, shares: Mapping[str, Floats], part: float) -> Floats:
+    """Return thetas with marginals that are a part of the way to other ones."""
+    if part == 0.0:
+        return thetas
+    towards = {name: (1.0 - part) * marginals(shape, thetas, name) + part * own for name, own in shares.items()}
+    return with_marginals(shape, thetas, towards)
 
 
 def _others(shape: ProductShape, place: int) -> tuple[int, ...]:
