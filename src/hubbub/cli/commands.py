@@ -23,6 +23,7 @@ COMMANDS = (
     "demo",
     "new",
     "privatize",
+    "serve",
     "collect",
     "merge",
     "estimate",
