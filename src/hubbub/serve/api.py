@@ -89,9 +89,10 @@ def serve(
         )
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # its messages name addresses
         shown = f"[{host}]" if ":" in host else host
-        with _quick_switches(), _quiet_signals():
+        server = uvicorn.Server(config)
+        with _quick_switches(), _stopping_by_signals(server):
             ready(Listening(f"http://{shown}:{listener.getsockname()[1]}", address.name))
-            uvicorn.Server(config).run(sockets=[listener])
+            server.run(sockets=[listener])
 
 
 def store_address(to: str) -> Address:
@@ -170,10 +171,14 @@ def _quick_switches() -> Iterator[None]:
 
 
 @contextmanager
-def _quiet_signals() -> Iterator[None]:
-    """Let the server's own handling of signals be the end of it: it raises them again after it has stopped."""
+def _stopping_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Stop the server by signals also before it listens to them; it raises them again after it has stopped."""
+
+    def stop(*_: object) -> None:
+        server.should_exit = True
+
     try:
-        before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+        before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     except ValueError:  # not the main thread: there are no signals here
         yield
         return

@@ -13,6 +13,7 @@ from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.database_address import Address, quoted_name
 
 STUDIES = "hubbub_collector"  # a table beside those of reports: of which study each is
+Row = tuple[str | None, ...]  # with the columns of the table
 
 
 class StoreUnavailableError(Exception):
@@ -60,7 +61,7 @@ class ReportStore(ABC):
         """Create the tables, in a transaction that was begun."""
 
     @abstractmethod
-    def insert(self, rows: list[list[str | None]]) -> None:
+    def insert(self, rows: Sequence[Row]) -> None:
         """Insert rows in this order, with the columns of the table."""
 
     @abstractmethod

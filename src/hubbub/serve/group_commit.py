@@ -10,16 +10,17 @@ import asyncio
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import NamedTuple
 
 from hubbub.core.errors import HubbubError, IntakeError
 from hubbub.core.text import plural
 from hubbub.intake.study import Study
-from hubbub.serve.base import ReportStore, StoreUnavailableError
+from hubbub.serve.base import ReportStore, Row, StoreUnavailableError
 from hubbub.serve.report_check import ReportCheck
 from hubbub.serve.report_requests import ReportBatch
 from hubbub.serve.request_errors import RETRY_SECONDS, ReportFault, RequestRefusedError, refused, reports_refused
@@ -107,6 +108,7 @@ class GroupCommit:
         opened: BaseException | None = None
         try:
             self._store.open()
+            self._check.warm_up()
         except BaseException as error:
             opened = error
         with self._changed:
@@ -179,7 +181,7 @@ class GroupCommit:
             first = end
         return outcomes
 
-    def _decided(self, group: Sequence[Submission]) -> tuple[list[Outcome], list[list[str | None]]]:
+    def _decided(self, group: Sequence[Submission]) -> tuple[list[Outcome], list[Row]]:
         """Return what becomes of each request, and the rows to insert, given what is stored already.
 
         Rows are in the order of their keys: it says nothing about the order of arrival, and is quick to index.
@@ -190,8 +192,10 @@ class GroupCommit:
         if self._most is not None and group[0].users is not None:
             sent.update(self._store.reports_of(sorted({user for each in group for user in each.users or ()})))
         day = [] if self._time is None else [self._time(datetime.now(UTC))]
+        if not known and not sent and len(set(keys)) == len(keys) and self._has_room(group):
+            return [Receipt(len(each.batch), 0) for each in group], sorted(_rows(group, day))
         outcomes: list[Outcome] = []
-        rows: list[list[str | None]] = []
+        rows: list[Row] = []
         for each in group:
             added, faults = _new_reports(each, known, sent, self._most)
             if faults:
@@ -202,9 +206,15 @@ class GroupCommit:
                 key, user = each.batch.keys[place], [] if each.users is None else [each.users[place]]
                 known[key] = content
                 sent.update(user)
-                rows.append([key, *content, *user, *day])
-        rows.sort(key=lambda row: str(row[0]))
+                rows.append((key, *content, *user, *day))
+        rows.sort(key=itemgetter(0))
         return outcomes, rows
+
+    def _has_room(self, group: Sequence[Submission]) -> bool:
+        """Whether users without any report so far may send those of a group."""
+        if self._most is None or group[0].users is None:
+            return True
+        return max(Counter(user for each in group for user in each.users or ()).values()) <= self._most
 
     def _deliver(self, group: Sequence[Submission], outcomes: Sequence[Outcome]) -> None:
         """Hand the outcomes to the event loop, all at once."""
@@ -240,6 +250,15 @@ class GroupCommit:
             self._failed(str(error))
         else:
             self._recovered()
+
+
+def _rows(group: Sequence[Submission], day: list[str]) -> Iterator[Row]:
+    """Yield the rows of all reports of a group."""
+    for each in group:
+        batch = each.batch
+        columns: list[Iterable[str | None]] = [batch.keys, batch.mechanisms, *batch.outputs.values()]
+        columns += [] if each.users is None else [each.users]
+        yield from zip(*columns, *([text] * len(batch) for text in day), strict=True)
 
 
 def _new_reports(

@@ -14,7 +14,7 @@ from typing import Any
 
 from hubbub.intake.collected_table import KEY
 from hubbub.intake.sources.database_address import quoted_name
-from hubbub.serve.base import ReportStore, StoreUnavailableError, quoted_literal
+from hubbub.serve.base import ReportStore, Row, StoreUnavailableError, quoted_literal
 
 STATEMENT_SECONDS = 30  # after which the server gives up a statement, a lock included
 
@@ -70,7 +70,7 @@ class PostgreSQLStore(ReportStore):
         """Return the SQL of the texts in a JSON list."""
         return "SELECT json_array_elements_text($1::text::json)"
 
-    def insert(self, rows: list[list[str | None]]) -> None:
+    def insert(self, rows: Sequence[Row]) -> None:
         """Insert all rows in one statement."""
         if not rows:
             return

@@ -14,9 +14,12 @@ from hubbub.core.errors import HubbubError, IntakeError, restated
 from hubbub.intake.counting.attribute_encoder import AttributeEncoder
 from hubbub.intake.counting.item_encoder import EncodedRows, Encoder
 from hubbub.intake.reject_causes import Fault
+from hubbub.intake.sources.packed_bytes import is_packed
 from hubbub.intake.study import Study
 
-MAX_REMEMBERED_ROWS = 200_000  # whose entries are remembered, before all are forgotten: memory stays the same for ever
+MAX_REMEMBERED_ROWS = 100_000  # whose entries are remembered, before all are forgotten: memory stays the same for ever
+
+MAX_LOOKED_UP = 1_000  # reports that are looked up among those met before; more are encoded at once
 
 
 class ReportCheck:
@@ -24,17 +27,40 @@ class ReportCheck:
 
     def __init__(self, study: Study) -> None:
         self._study = study
+        # Outputs of the others rarely repeat: rows of bits, seeds with buckets.
+        self._repeating = {name for name, mechanism in study.mechanisms.items() if not is_packed(mechanism)}
         self._forget()
 
     def _forget(self) -> None:
         self._encoder = Encoder(self._study)
         self._attributes = AttributeEncoder(self._encoder)
+        self._good: set[tuple[str, str | None]] = set()
         self._rows = 0
+
+    def warm_up(self) -> None:
+        """Load what checking needs, so that the first report does not wait for it."""
+        self._encoded_faults([self._encoder.labels[0]], {"output": [""]})
+        self._forget()
 
     def faults(
         self, mechanisms: Sequence[str], outputs: Mapping[str, Sequence[str | None]]
     ) -> list[tuple[int, HubbubError]]:
         """Return the places of reports that are at fault, in order, and why; `outputs` are by role."""
+        single = outputs.get("output") if len(outputs) == 1 else None
+        if single is None or len(mechanisms) > MAX_LOOKED_UP or not self._repeating.issuperset(mechanisms):
+            return self._encoded_faults(mechanisms, outputs)
+        # Arrow takes half a millisecond for any number of rows: few rows, mostly met before, are looked up.
+        pairs = list(zip(mechanisms, single, strict=True))
+        if self._good.issuperset(pairs):
+            return []
+        faults = self._encoded_faults(mechanisms, outputs)
+        bad = {place for place, _ in faults}
+        self._good.update(pair for place, pair in enumerate(pairs) if place not in bad)
+        return faults
+
+    def _encoded_faults(
+        self, mechanisms: Sequence[str], outputs: Mapping[str, Sequence[str | None]]
+    ) -> list[tuple[int, HubbubError]]:
         import pyarrow as pa
 
         if self._rows > MAX_REMEMBERED_ROWS:

@@ -14,10 +14,11 @@ from pathlib import Path
 from hubbub.intake.collected_table import KEY
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.database_address import quoted_name
-from hubbub.serve.base import ReportStore, StoreUnavailableError, quoted_literal
+from hubbub.serve.base import ReportStore, Row, StoreUnavailableError, quoted_literal
 
 LOCK_SECONDS = 5.0  # to wait for another writer
 MAX_STATEMENT_ROWS = 1024
+MAX_EXACT_ROWS = 64  # in a statement of just this size
 MAX_VARIABLES = 30_000  # of a statement: SQLite takes 32,766
 MAX_LOG_BYTES = 64 << 20  # to which the log is cut after a checkpoint
 
@@ -94,8 +95,8 @@ class SQLiteStore(ReportStore):
         """Return the SQL of the texts in a JSON list."""
         return "SELECT value FROM json_each(?)"
 
-    def insert(self, rows: list[list[str | None]]) -> None:
-        """Insert rows, a thousand in a statement; smaller statements for the rest are powers of two, to be cached."""
+    def insert(self, rows: Sequence[Row]) -> None:
+        """Insert rows, a thousand in a statement; statements of few sizes, so that the driver keeps them prepared."""
         columns = self.table.columns
         names = ", ".join(map(quoted_name, columns))
         row = f"({', '.join('?' * len(columns))})"
@@ -104,8 +105,10 @@ class SQLiteStore(ReportStore):
             size *= 2
         start = 0
         while start < len(rows):
-            while size > len(rows) - start:
+            left = len(rows) - start
+            while size > left > MAX_EXACT_ROWS:
                 size //= 2
+            size = min(size, left)
             statement = f"INSERT INTO {self._reports} ({names}) VALUES {', '.join([row] * size)}"  # noqa: S608  # quoted
             self._connection.execute(statement, list(chain.from_iterable(rows[start : start + size])))
             start += size
