@@ -20,6 +20,10 @@ LOCK_SECONDS = 5.0  # to wait for another writer
 MAX_STATEMENT_ROWS = 1024
 MAX_EXACT_ROWS = 64  # in a statement of just this size
 MAX_VARIABLES = 30_000  # of a statement: SQLite takes 32,766
+# Keys are random, so that every commit changes pages all over their index: these stay in memory, and are written back to
+# the file after several commits.
+CACHE_KIB = 1 << 16
+CHECKPOINT_PAGES = 4000
 MAX_LOG_BYTES = 64 << 20  # to which the log is cut after a checkpoint
 
 
@@ -52,6 +56,8 @@ class SQLiteStore(ReportStore):
             )
         self._ask("PRAGMA synchronous = FULL")
         self._ask(f"PRAGMA journal_size_limit = {MAX_LOG_BYTES}")
+        self._ask(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        self._ask(f"PRAGMA cache_size = -{CACHE_KIB}")
         if len(self.address.relation.parts) > 1:
             raise refusal(
                 "bad-address",
