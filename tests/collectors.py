@@ -6,10 +6,13 @@ import asyncio
 import json
 import multiprocessing
 import os
+import random
 import secrets
 import signal
 import socket
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
@@ -20,7 +23,7 @@ from typing import Any
 import hubbub as hb
 
 CONTEXT = multiprocessing.get_context("forkserver")  # a warm process forks each collector: a start takes milliseconds
-CONTEXT.set_forkserver_preload(["collectors", "hubbub.serve.api", "pyarrow", "pyarrow.compute"])
+CONTEXT.set_forkserver_preload(["collectors", "hubbub.serve.api", "pyarrow", "pyarrow.compute", "pandas"])
 
 STUDY = """version = 1
 name = "evenings"
@@ -41,8 +44,12 @@ max_requests_per_minute = 1000000000
 
 def run_collector(study: str, to: str, ready: Connection, keywords: dict[str, Any]) -> None:
     """Serve in this process; what is logged goes through the pipe."""
+    from hubbub.serve import sqlite_store
     from hubbub.serve.api import serve
 
+    pages = keywords.pop("max_pages", None)
+    if pages is not None:
+        limit_pages(sqlite_store.SQLiteStore, pages)
     serve(
         hb.read_study(study),
         to,
@@ -51,6 +58,19 @@ def run_collector(study: str, to: str, ready: Connection, keywords: dict[str, An
         log=lambda sentence: ready.send(sentence),
         **keywords,
     )
+
+
+def limit_pages(store: Any, pages: int) -> None:
+    """Let databases have so many pages, until the process gets SIGUSR1: a disk that is full, and then no longer."""
+    limit = [pages]
+    connect = store._connect
+
+    def limited(self: Any) -> None:
+        connect(self)
+        self._ask(f"PRAGMA max_page_count = {limit[0]}")
+
+    store._connect = limited
+    signal.signal(signal.SIGUSR1, lambda *_: limit.__setitem__(0, 1 << 30))
 
 
 class RunningCollector:
@@ -79,7 +99,7 @@ class RunningCollector:
         return found
 
     def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
+        self._process.kill()
         self._process.join()
 
     def stop(self) -> int | None:
@@ -87,6 +107,9 @@ class RunningCollector:
             os.kill(self.pid, signal.SIGTERM)
         self._process.join(60)
         return self._process.exitcode
+
+    def let_grow(self) -> None:
+        os.kill(self.pid, signal.SIGUSR1)
 
     def memory_mib(self) -> float:
         status = Path(f"/proc/{self.pid}/status").read_text().splitlines()
@@ -239,3 +262,65 @@ def run_load(
     """Send requests from this thread, and wait for the end."""
     found: Load = run(send_all(port, requests, connections, keep=keep))
     return found
+
+
+# -- kills ----------------------------------------------------------------------------------------------
+
+
+class KilledCollector:
+    """A collector that is killed under load, again and again; what has no answer is sent again to the next one."""
+
+    def __init__(self, study: Path, to: str, *, seed: int, connections: int = 8) -> None:
+        self._study, self._to, self._connections = study, to, connections
+        self._draw = random.Random(seed)  # noqa: S311  # when to kill
+        self.fingerprint = hb.read_study(study).fingerprint
+        self.acknowledged: set[str] = set()
+        self.sent: set[str] = set()
+        self.unsure: dict[str, list[dict[str, Any]]] = {}  # requests without an answer, by their first key
+        self.kills = 0
+
+    def _requests(self) -> Iterable[tuple[list[str], bytes]]:
+        """Yield what has no answer yet, then new requests of one or several reports."""
+        for reports in list(self.unsure.values()):
+            yield encoded_request(self.fingerprint, reports)
+        while True:
+            count = self._draw.choice((1, 1, 1, 5, 50))
+            reports = [report(str(self._draw.randrange(8))) for _ in range(count)]
+            self.sent.update(each["key"] for each in reports)
+            self.unsure[reports[0]["key"]] = reports
+            yield encoded_request(self.fingerprint, reports)
+
+    def run(self, seconds: float, *, kill: Callable[[RunningCollector], None] = RunningCollector.kill) -> None:
+        """Start a collector, send for about so long, and kill it (or what `kill` kills)."""
+        running = RunningCollector(self._study, self._to)
+        timer = threading.Timer(self._draw.uniform(0.02, 1.0) * seconds, kill, [running])
+        timer.start()
+        self._take(run_load(running.port, self._requests(), self._connections, keep=True))
+        timer.join()
+        running.kill()
+        self.kills += 1
+
+    def _take(self, load: Load) -> None:
+        for keys in load.acknowledged:
+            self.acknowledged.update(keys)
+            self.unsure.pop(keys[0], None)
+
+    def finish(self) -> None:
+        """Send what has no answer to a collector that nobody kills."""
+        running = RunningCollector(self._study, self._to)
+        left = [encoded_request(self.fingerprint, reports) for reports in self.unsure.values()]
+        self.resent = len(left)
+        load = run_load(running.port, left, self._connections, keep=True)
+        unsure = dict(self.unsure)
+        self._take(load)
+        self.unsure = unsure
+        assert running.stop() == 0
+        assert set(load.statuses) <= {200}, load.statuses
+
+    def faults(self, stored: list[str]) -> list[str]:
+        """Return what is wrong with the keys that are stored."""
+        found = Counter(stored)
+        wrong = [f"{key}: stored {times} times" for key, times in found.items() if times > 1]
+        wrong += [f"{key}: acknowledged and not there" for key in self.acknowledged if key not in found]
+        wrong += [f"{key}: never sent" for key in found if key not in self.sent]
+        return wrong
