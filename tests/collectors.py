@@ -44,10 +44,11 @@ max_requests_per_minute = 1000000000
 
 def run_collector(study: str, to: str, ready: Connection, keywords: dict[str, Any]) -> None:
     """Serve in this process; what is logged goes through the pipe."""
-    from hubbub.serve import sqlite_store
+    from hubbub.serve import bounded_http, sqlite_store
     from hubbub.serve.api import serve
 
     pages = keywords.pop("max_pages", None)
+    bounded_http.HEADER_SECONDS, bounded_http.MESSAGE_SECONDS = keywords.pop("seconds", (10.0, 60.0))
     if pages is not None:
         limit_pages(sqlite_store.SQLiteStore, pages)
     serve(
