@@ -75,6 +75,7 @@ class RequestForm:
         """Return the reports of a document: those in its list, or the document itself."""
         if not isinstance(document, dict):
             raise _not_a_request(f"a document of type {_type(document)}")
+        is_stamped = "fingerprint" in document
         fingerprint = document.pop("fingerprint", None)
         if "reports" not in document:
             reports: Any = [document]
@@ -84,9 +85,9 @@ class RequestForm:
                 raise _not_a_request(f"a member {shorten(next(iter(document)))} beside reports")
             if not isinstance(reports, list) or not reports:
                 raise _not_a_request("no reports" if reports == [] else f"reports of type {_type(reports)}")
-            if fingerprint is None:
+            if not is_stamped:
                 raise _not_a_request("no fingerprint")
-        if fingerprint is not None and fingerprint != self._fingerprint:
+        if is_stamped and fingerprint != self._fingerprint:
             raise refused(
                 "other-study",
                 "the reports were made for another study",

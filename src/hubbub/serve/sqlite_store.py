@@ -20,8 +20,8 @@ LOCK_SECONDS = 5.0  # to wait for another writer
 MAX_STATEMENT_ROWS = 1024
 MAX_EXACT_ROWS = 64  # in a statement of just this size
 MAX_VARIABLES = 30_000  # of a statement: SQLite takes 32,766
-# Keys are random, so that every commit changes pages all over their index: these stay in memory, and are written back to
-# the file after several commits.
+# Keys are random, so that every commit changes pages all over their index: these stay in memory, and are written back
+# to the file after several commits.
 CACHE_KIB = 1 << 16
 CHECKPOINT_PAGES = 4000
 MAX_LOG_BYTES = 64 << 20  # to which the log is cut after a checkpoint
