@@ -9,6 +9,7 @@ import argparse
 import sqlite3
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,9 +64,11 @@ def postgresql_kills(study: Path, kills: int, *, of_server: bool) -> dict[str, A
     try:
         killed = KilledCollector(study, f"{server.get_uri('postgres')}#reports", seed=kills)
 
-        def kill_server(_: RunningCollector) -> None:
+        def kill_server(collector: RunningCollector) -> None:
             server.kill()
             server.start()
+            time.sleep(SECONDS)  # in which the collector finds it again
+            collector.kill()
 
         kill: Callable[[RunningCollector], None] = kill_server if of_server else RunningCollector.kill
         kill_often(killed, kills, kill=kill)

@@ -192,6 +192,8 @@ class _Sender(asyncio.Protocol):
 
     def _next(self) -> None:
         try:
+            if self.done.done():
+                return
             self._keys, content = next(self._requests)
         except StopIteration:
             self._keys = None
@@ -216,7 +218,10 @@ class _Sender(asyncio.Protocol):
         if self._keep and self._keys is not None:
             (self._load.acknowledged if status == 200 else self._load.unsure).append(self._keys)
         self._keys = None
-        self._next()
+        if status == 503:  # as it was told to
+            asyncio.get_running_loop().call_later(0.1, self._next)
+        else:
+            self._next()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._keep and self._keys is not None:
