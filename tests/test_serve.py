@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -17,6 +21,7 @@ from collectors import STUDY, RunningCollector, encoded_request, report, run_loa
 from hubbub.serve.access_tokens import TokenKey
 from hubbub.serve.rate_limit import RateLimit
 from servers import Server
+from terminal import hubbub
 
 ATTRIBUTES = """version = 1
 max_reports_per_user = 2
@@ -420,3 +425,42 @@ def test_postgresql_holds_the_same_table(tmp_path: Path, server: Server) -> None
     again = RunningCollector(tmp_path / "study.toml", address)
     assert again.post(last) == (200, {"accepted": 0, "repeated": 1})
     assert again.stop() == 0
+
+
+def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
+    command = [sys.executable, "-m", "hubbub.cli", "serve", "study.toml", "--to", "sqlite:///r.db", "--port", "0"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:  # noqa: S603
+        try:
+            assert running.stderr is not None
+            words = running.stderr.readline().split()
+            assert words[-3:] == ["stored", "in", "sqlite:///r.db#reports"]
+            body = json.dumps(report()).encode()
+            request = Request(words[3].rstrip(","), body, {"Content-Type": "application/json"})  # noqa: S310  # our own
+            with urlopen(request, timeout=30) as answer:  # noqa: S310
+                assert json.load(answer) == {"accepted": 1, "repeated": 0}
+            running.send_signal(signal.SIGINT)
+            assert running.wait(30) == 0
+            assert running.stderr.read() == ""
+        finally:
+            running.kill()
+    assert len(rows(tmp_path / "r.db")) == 1
+
+
+def test_the_command_says_what_it_needs(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "tokens.toml").write_text(ATTRIBUTES)
+    for words, said in [
+        (["study.toml"], "needs a database"),
+        (["study.toml", "--issue-tokens", "3", "--tokens-key", "k"], "takes no tokens"),
+        (["tokens.toml", "--issue-tokens", "3"], "no --tokens-key"),
+        (["tokens.toml", "--to", "sqlite:///r.db"], "their key is missing"),
+        (["study.toml", "--to", "sqlite:///r.db", "--host", "192.0.2.77"], "cannot listen there"),
+        (["study.toml", "--to", "sqlite:////none/such/r.db"], "does not exist"),
+    ]:
+        done = hubbub("serve", *words, cwd=tmp_path)
+        assert said in done.stderr, words
+        assert done.returncode in (1, 2)
+    issued = hubbub("serve", "tokens.toml", "--issue-tokens", "3", "--tokens-key", "k", cwd=tmp_path).stdout.split()
+    key = TokenKey.read(tmp_path / "k", hb.read_study(tmp_path / "tokens.toml").fingerprint)
+    assert len({key.user(token) for token in issued} - {None}) == 3

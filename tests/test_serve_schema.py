@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 
 import hubbub as hb
 from collectors import STUDY, RunningCollector
+from hubbub.serve import bounded_http, web_app
 from hubbub.serve.report_check import ReportCheck
 from hubbub.serve.report_requests import RequestForm
 from hubbub.serve.request_errors import REQUESTS, RequestRefusedError
@@ -146,6 +147,15 @@ def test_damaged_bytes(collector: RunningCollector) -> None:
         assert collector.post(damaged)[0] in (400, 409, 422), damaged
 
 
-def test_the_page_shows_the_schema_that_is_used() -> None:
-    page = Path(__file__).parent.parent / "docs" / "reference" / "collector.md"
-    assert "src/hubbub/serve/assets/reports.schema.json" in page.read_text(encoding="utf-8")
+def test_the_page_has_the_schema_the_codes_and_the_limits_that_are_used() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "reference" / "collector.md").read_text(encoding="utf-8")
+    assert "src/hubbub/serve/assets/reports.schema.json" in page
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    codes = {row[0].strip("`"): (int(row[1]), row[2]) for row in rows if row[1].isdecimal()}
+    assert codes == REQUESTS
+    members = {name for each in SCHEMA["$defs"].values() for name in each.get("properties", ())} - {"reports"}
+    assert members <= {row[0].strip("`") for row in rows}
+    numbers = (bounded_http.MAX_HEADER_BYTES, bounded_http.MAX_CONNECTIONS, web_app.MIN_HELD_BYTES)
+    assert all(f"{number:,}" in page for number in numbers)
+    assert f"within {bounded_http.HEADER_SECONDS:g} s" in page
+    assert f"within {bounded_http.MESSAGE_SECONDS:g} s" in page
