@@ -153,7 +153,12 @@ def test_each_bad_report_of_many_is_told_of_up_to_a_limit(collector: RunningColl
     status, answer = collector.send([report("x") if place % 2 else report() for place in range(3000)])
     assert status == 422
     assert [error["report"] for error in answer["errors"]] == list(range(1, 41, 2))
-    assert answer["more_errors"] == 1500 - 20
+    assert answer["more_errors"] == 500 - 20  # of the first thousand, after which it stops
+    good = [report() for _ in range(2500)]
+    status, answer = collector.send([*good, report("x")])
+    assert (status, codes(answer)) == (422, [(2500, "not-a-number")])
+    status, answer = collector.send([{"output": "3"} for _ in range(3000)])
+    assert (status, answer["more_errors"]) == (422, 100 - 20)
 
 
 def test_a_key_stands_for_one_report(collector: RunningCollector) -> None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from hubbub.intake.collected_table import KEY
+from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.database_address import quoted_name
 from hubbub.serve.base import ReportStore, Row, StoreUnavailableError, quoted_literal
 
@@ -26,6 +27,15 @@ class PostgreSQLStore(ReportStore):
 
     def _connect(self) -> None:
         self._connection = importlib.import_module("adbc_driver_postgresql.dbapi").connect(self.address.target)
+        if self._ask("SELECT current_setting('fsync')")[0][0] != "on":
+            raise refusal(
+                "not-written",
+                "this server does not wait for its disk",
+                where=self.address.name,
+                got="fsync = off",
+                expected="fsync = on: reports are acknowledged when they are durable",
+                remedy="set fsync = on in the server's postgresql.conf",
+            )
         self._ask("SET synchronous_commit TO on")
         self._ask(f"SET statement_timeout TO '{STATEMENT_SECONDS}s'")
         self._ask("SET client_encoding TO 'UTF8'")

@@ -19,8 +19,6 @@ from hubbub.intake.study import Study
 
 MAX_REMEMBERED_ROWS = 100_000  # whose entries are remembered, before all are forgotten: memory stays the same for ever
 
-MAX_LOOKED_UP = 1_000  # reports that are looked up among those met before; more are encoded at once
-
 
 class ReportCheck:
     """Says which reports a study does not allow."""
@@ -47,9 +45,9 @@ class ReportCheck:
     ) -> list[tuple[int, HubbubError]]:
         """Return the places of reports that are at fault, in order, and why; `outputs` are by role."""
         single = outputs.get("output") if len(outputs) == 1 else None
-        if single is None or len(mechanisms) > MAX_LOOKED_UP or not self._repeating.issuperset(mechanisms):
+        if single is None or not self._repeating.issuperset(mechanisms):
             return self._encoded_faults(mechanisms, outputs)
-        # Arrow takes half a millisecond for any number of rows: few rows, mostly met before, are looked up.
+        # Arrow takes half a millisecond for any number of rows; these were mostly met before.
         pairs = list(zip(mechanisms, single, strict=True))
         if self._good.issuperset(pairs):
             return []

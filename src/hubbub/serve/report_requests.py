@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NoReturn
 
 from hubbub.core.errors import HubbubError, IntakeError, shorten
@@ -18,7 +19,7 @@ from hubbub.intake.attribute_roles import PREFIX, attribute_spaces
 from hubbub.intake.reject_causes import Fault, row_fault, unknown_mechanism
 from hubbub.intake.study import Study
 from hubbub.mechanisms.attribute_outputs import AttributeOutputs
-from hubbub.serve.request_errors import ReportFault, RequestRefusedError, refused, reports_refused
+from hubbub.serve.request_errors import MAX_FAULTS, ReportFault, RequestRefusedError, refused, reports_refused
 
 KEY_FORM = re.compile(r"[A-Za-z0-9_-]{8,64}")
 REPORT_MEMBERS = ("mechanism", "output", "key", "user")
@@ -67,8 +68,8 @@ class RequestForm:
         reports = self._reports(_document(body))
         batch = self._columns(reports)
         if batch is None:
-            faults = [ReportFault(place, fault.error) for place, fault in self._faults(reports)]
-            raise reports_refused(faults)
+            faults = islice(self._faults(reports), MAX_FAULTS)
+            raise reports_refused([ReportFault(place, fault.error) for place, fault in faults])
         return batch
 
     def _reports(self, document: object) -> list[Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from hubbub.core.errors import PARTS, HubbubError
 
 MAX_ERRORS = 20  # told of one request
+MAX_FAULTS = 100  # looked for in one request: to say what is wrong with a report takes long
 UNFIT = 422  # the status of reports that the study does not allow
 RETRY_SECONDS = 2  # after which a client may try again, where the collector is at fault
 MEMBERS = ("report", *PARTS)  # of each error

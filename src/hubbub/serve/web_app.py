@@ -21,7 +21,14 @@ from hubbub.serve.bounded_http import too_large
 from hubbub.serve.group_commit import GroupCommit, our_mistake, storage_refusal
 from hubbub.serve.rate_limit import RateLimit
 from hubbub.serve.report_requests import WHERE, ReportBatch, RequestForm, token_fault
-from hubbub.serve.request_errors import RETRY_SECONDS, ReportFault, RequestRefusedError, refused, reports_refused
+from hubbub.serve.request_errors import (
+    MAX_FAULTS,
+    RETRY_SECONDS,
+    ReportFault,
+    RequestRefusedError,
+    refused,
+    reports_refused,
+)
 from hubbub.serve.service_counters import CONTENT_TYPE, ServiceCounters
 
 MIN_HELD_BYTES = 32_000_000  # of requests that are being read, or wait for their transaction
@@ -187,9 +194,9 @@ class WebApp:
         if self._tokens is None or batch.users is None:
             return None
         users = [self._tokens.user(token) for token in batch.users]
-        faults = [ReportFault(place, token_fault()) for place, user in enumerate(users) if user is None]
-        if faults:
-            raise reports_refused(faults)
+        unknown = [place for place, user in enumerate(users) if user is None]
+        if unknown:
+            raise reports_refused([ReportFault(place, token_fault()) for place in unknown[:MAX_FAULTS]])
         return [user for user in users if user is not None]
 
     async def _health(self, _: Request) -> Response:
