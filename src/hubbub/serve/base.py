@@ -129,6 +129,16 @@ class ReportStore(ABC):
             remedy="name a new table after the #, or restore [collector] and [columns] of the study",
         )
 
+    def insert_new(self, rows: Sequence[Row]) -> bool:
+        """Insert the first rows of a transaction, if none of their keys is stored already; return whether that is so.
+
+        If not, the transaction may have been begun again: what was read in it may be old.
+        """
+        if self.existing([str(key) for key, *_ in rows]):
+            return False
+        self.insert(rows)
+        return True
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Run a transaction: what was inserted in it is durable at its end, or not there."""

@@ -155,13 +155,12 @@ class GroupCommit:
             fit = [place for place, outcome in enumerate(outcomes) if outcome is None]
             if fit:
                 with self._store.transaction():
-                    decided, rows = self._decided([group[place] for place in fit])
-                    self._store.insert(rows)
+                    decided, stored = self._store_group([group[place] for place in fit])
                 for place, decision in zip(fit, decided, strict=True):
                     outcomes[place] = decision
                 self._recovered()
                 self._counters.commit_seconds.add(time.perf_counter() - start)
-                self._counters.commit_reports.add(len(rows))
+                self._counters.commit_reports.add(stored)
         except (StoreUnavailableError, IntakeError) as error:
             self._failed(str(error) if isinstance(error, StoreUnavailableError) else error.what)
             return [storage_refusal() for _ in group]
@@ -203,19 +202,31 @@ class GroupCommit:
                 first = last
         return outcomes
 
-    def _decided(self, group: Sequence[Submission]) -> tuple[list[Outcome], list[Row]]:
-        """Return what becomes of each request, and the rows to insert, given what is stored already.
+    def _store_group(self, group: Sequence[Submission]) -> tuple[list[Outcome], int]:
+        """Insert the reports of requests; return what becomes of each request, and how many reports were new.
 
         Rows are in the order of their keys: it says nothing about the order of arrival, and is quick to index.
         """
         keys = [key for each in group for key in each.batch.keys]
-        known = self._store.existing(keys)
-        sent: Counter[str] = Counter()
-        if self._most is not None and group[0].users is not None:
-            sent.update(self._store.reports_of(sorted({user for each in group for user in each.users or ()})))
         day = [] if self._time is None else [self._time(datetime.now(UTC))]
-        if not known and not sent and len(set(keys)) == len(keys) and self._has_room(group):
-            return [Receipt(len(each.batch), 0) for each in group], sorted(_rows(group, day))
+        if len(set(keys)) == len(keys) and not self._sent(group) and self._has_room(group):
+            rows = sorted(_rows(group, day))
+            if self._store.insert_new(rows):
+                return [Receipt(len(each.batch), 0) for each in group], len(rows)
+        outcomes, rows = self._decided(group, self._store.existing(keys), self._sent(group), day)
+        self._store.insert(rows)
+        return outcomes, len(rows)
+
+    def _sent(self, group: Sequence[Submission]) -> Counter[str]:
+        """Return how many reports the users of a group have stored, where the study limits them."""
+        if self._most is None or group[0].users is None:
+            return Counter()
+        return Counter(self._store.reports_of(sorted({user for each in group for user in each.users or ()})))
+
+    def _decided(
+        self, group: Sequence[Submission], known: dict[str, tuple[object, ...]], sent: Counter[str], day: list[str]
+    ) -> tuple[list[Outcome], list[Row]]:
+        """Return what becomes of each request, and the rows to insert, given what is stored already."""
         outcomes: list[Outcome] = []
         rows: list[Row] = []
         for each in group:

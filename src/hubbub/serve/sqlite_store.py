@@ -101,8 +101,22 @@ class SQLiteStore(ReportStore):
         """Return the SQL of the texts in a JSON list."""
         return "SELECT value FROM json_each(?)"
 
+    def insert_new(self, rows: Sequence[Row]) -> bool:
+        """Insert rows and count them, which is quicker than to look for their keys first: few are sent again."""
+        before = self._connection.total_changes
+        self._insert("INSERT OR IGNORE", rows)
+        is_new = self._connection.total_changes - before == len(rows)
+        if not is_new:  # a savepoint would keep a copy of every page that changes
+            self._ask("ROLLBACK")
+            self._begin()
+        return is_new
+
     def insert(self, rows: Sequence[Row]) -> None:
-        """Insert rows, a thousand in a statement; statements of few sizes, so that the driver keeps them prepared."""
+        """Insert rows."""
+        self._insert("INSERT", rows)
+
+    def _insert(self, verb: str, rows: Sequence[Row]) -> None:
+        """Insert a thousand rows in a statement; statements of few sizes, so that the driver keeps them prepared."""
         columns = self.table.columns
         names = ", ".join(map(quoted_name, columns))
         row = f"({', '.join('?' * len(columns))})"
@@ -115,7 +129,7 @@ class SQLiteStore(ReportStore):
             while size > left > MAX_EXACT_ROWS:
                 size //= 2
             size = min(size, left)
-            statement = f"INSERT INTO {self._reports} ({names}) VALUES {', '.join([row] * size)}"  # noqa: S608  # quoted
+            statement = f"{verb} INTO {self._reports} ({names}) VALUES {', '.join([row] * size)}"  # quoted
             self._connection.execute(statement, list(chain.from_iterable(rows[start : start + size])))
             start += size
 
