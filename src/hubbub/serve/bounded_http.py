@@ -87,6 +87,9 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Begin the body of a message, which has more time than the headers."""
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEADER_BYTES:
+            self._refuse(_large_headers())  # they came at once, in a single piece
+            raise ValueError  # stops the parser
         self._in_headers = False
         self._disarm()
         super().on_headers_complete()

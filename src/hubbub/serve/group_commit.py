@@ -54,7 +54,7 @@ class Submission:
     answer: asyncio.Future[Receipt] = field(repr=False)
 
 
-class Piece(NamedTuple):
+class BatchPart(NamedTuple):
     """Some consecutive reports of the request at a place in its group."""
 
     place: int
@@ -181,7 +181,7 @@ class GroupCommit:
         """
         outcomes: list[Outcome | None] = [None] * len(group)
         waiting = deque(
-            Piece(place, each.batch, start, min(start + MAX_CHECKED_REPORTS, len(each.batch)))
+            BatchPart(place, each.batch, start, min(start + MAX_CHECKED_REPORTS, len(each.batch)))
             for place, each in enumerate(group)
             for start in range(0, len(each.batch), MAX_CHECKED_REPORTS)
         )
@@ -285,9 +285,9 @@ class GroupCommit:
             self._recovered()
 
 
-def _next_pieces(waiting: deque[Piece], outcomes: Sequence[Outcome | None]) -> list[Piece]:
+def _next_pieces(waiting: deque[BatchPart], outcomes: Sequence[Outcome | None]) -> list[BatchPart]:
     """Return the pieces that are checked together, without those of requests that were refused."""
-    pieces: list[Piece] = []
+    pieces: list[BatchPart] = []
     reports = 0
     while waiting and (not pieces or reports + waiting[0].end - waiting[0].start <= MAX_CHECKED_REPORTS):
         piece = waiting.popleft()
