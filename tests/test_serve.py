@@ -18,10 +18,10 @@ import pytest
 
 import hubbub as hb
 from collectors import STUDY, RunningCollector, encoded_request, report, run_load
+from hubbub.cli.app import main
 from hubbub.serve.access_tokens import TokenKey
 from hubbub.serve.rate_limit import RateLimit
 from servers import Server
-from terminal import hubbub
 
 ATTRIBUTES = """version = 1
 max_reports_per_user = 2
@@ -452,20 +452,31 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
     assert len(rows(tmp_path / "r.db")) == 1
 
 
-def test_the_command_says_what_it_needs(tmp_path: Path) -> None:
-    (tmp_path / "study.toml").write_text(STUDY)
-    (tmp_path / "tokens.toml").write_text(ATTRIBUTES)
-    for words, said in [
-        (["study.toml"], "needs a database"),
-        (["study.toml", "--issue-tokens", "3", "--tokens-key", "k"], "takes no tokens"),
-        (["tokens.toml", "--issue-tokens", "3"], "no --tokens-key"),
-        (["tokens.toml", "--to", "sqlite:///r.db"], "their key is missing"),
-        (["study.toml", "--to", "sqlite:///r.db", "--host", "192.0.2.77"], "cannot listen there"),
-        (["study.toml", "--to", "sqlite:////none/such/r.db"], "does not exist"),
+def test_the_command_says_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("study.toml").write_text(STUDY)
+    Path("tokens.toml").write_text(ATTRIBUTES)
+
+    def told(*words: str) -> tuple[object, str]:
+        monkeypatch.setattr("sys.argv", ["hubbub", "serve", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        captured = capfd.readouterr()
+        return end.value.code, captured.out or captured.err
+
+    for words, code, said in [
+        (["study.toml"], 2, "needs a database"),
+        (["study.toml", "--issue-tokens", "3", "--tokens-key", "k"], 2, "takes no tokens"),
+        (["tokens.toml", "--issue-tokens", "3"], 2, "no --tokens-key"),
+        (["tokens.toml", "--to", "sqlite:///r.db"], 2, "their key is missing"),
+        (["study.toml", "--to", "sqlite:///r.db", "--host", "192.0.2.77"], 2, "cannot listen there"),
+        (["study.toml", "--to", "sqlite:////none/such/r.db", "--port", "0"], 1, "does not exist"),
     ]:
-        done = hubbub("serve", *words, cwd=tmp_path)
-        assert said in done.stderr, words
-        assert done.returncode in (1, 2)
-    issued = hubbub("serve", "tokens.toml", "--issue-tokens", "3", "--tokens-key", "k", cwd=tmp_path).stdout.split()
+        found, text = told(*words)
+        assert said in text, words
+        assert found == code, words
+    exit_code, issued = told("tokens.toml", "--issue-tokens", "3", "--tokens-key", "k")
     key = TokenKey.read(tmp_path / "k", hb.read_study(tmp_path / "tokens.toml").fingerprint)
-    assert len({key.user(token) for token in issued} - {None}) == 3
+    assert (exit_code, len({key.user(token) for token in issued.split()} - {None})) == (0, 3)
