@@ -71,12 +71,23 @@ STUDY_COLUMNS = (  # entries of a study's table [columns]: what the columns of i
     *("output", "user", "mechanism", "weight", "stratum", "cluster", "group", "time", "watermark"),
     *("lat", "lon", "x", "y"),
 )
+QUESTION_ENTRIES = ("text", "help", "thanks", "mechanism")  # of a study's table [question]: what a page asks
+MAX_QUESTION_LETTERS = 10_000
+COLLECTOR_CHOICES = {  # entries of a study's table [collector], the first is the default
+    "access": ("open", "tokens"),  # who may send: everybody, or people with a token
+    "time": ("day", "none", "hour"),  # what is kept of the time of arrival
+}
+COLLECTOR_LIMITS = {  # whole numbers: least, default, most
+    "max_requests_per_minute": (1, 600, 1_000_000_000),
+    "max_request_bytes": (1_000, 1_000_000, 1_000_000_000),
+}
 
 MECHANISM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")  # as text
 WHOLE_FLOAT = re.compile(r"[+-]?[0-9]{1,19}\.0")  # as floats are written
 PROBABILITY = re.compile(r"[0-9]{1,60}(?:/[0-9]{1,60}|(?:\.[0-9]{1,60})?(?:[eE][+-]?[0-9]{1,3})?)")
 NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")  # possessive: never backtracks
+ORIGIN = re.compile(r"https?://(?:[a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::[0-9]{1,5})?")  # as browsers send it
 ADDRESS_PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30}:/+[^\s/@:]*):[^\n]*@")
 EARTH_RADIUS_KM = 6371.0088
 RELATIVE_TIE = 1e-9  # distances that differ by less, relatively, count as equal
@@ -1878,6 +1889,10 @@ def parse_laws(content: bytes, where: str) -> tuple[StudyValues, dict[str, Mecha
     _check_study(table)
     values = _parse_domain(_StudyTable(table.take("domain"), f"{where}, [domain]"))
     tables = table.take("mechanisms")
+    if table.has("question"):
+        check_question(table.take("question"), tables, f"{where}, [question]")
+    if table.has("collector"):
+        check_collector(table.take("collector"), f"{where}, [collector]")
     table.close()
     if not isinstance(tables, dict) or not tables:
         expected = "a table [mechanisms.NAME] for each mechanism"
@@ -1916,6 +1931,52 @@ def _check_study(table: _StudyTable) -> None:
             if columns.has(name) and not columns.typed(name, str):
                 raise columns.unusable(name, "", "the name of a column")
         columns.close()
+
+
+def check_question(entries: object, mechanisms: object, where: str) -> dict[str, str]:
+    """Return the entries of a study's table [question]; refuse those that a page could not show.
+
+    `mechanisms` are those of the study, of which the page uses one.
+    """
+    table = _StudyTable(entries, where)
+    question: dict[str, str] = {}
+    if not table.has("text"):
+        table.take("text")
+    for name in QUESTION_ENTRIES:
+        if table.has(name):
+            text = table.typed(name, str)
+            if not text.strip() or len(text) > MAX_QUESTION_LETTERS:
+                raise table.unusable(name, text, f"a text of 1 to {MAX_QUESTION_LETTERS} letters")
+            question[name] = text
+    table.close()
+    names = list(mechanisms) if isinstance(mechanisms, dict) else []
+    if "mechanism" in question and question["mechanism"] not in names:
+        raise table.unusable("mechanism", question["mechanism"], f"one of {', '.join(names)}")
+    if "mechanism" not in question and len(names) > 1:
+        got = f"{len(names)} mechanisms, and nothing says which one the page uses"
+        raise _unusable_study(where, got, f"mechanism = one of {', '.join(names)}")
+    return question
+
+
+def check_collector(entries: object, where: str) -> dict[str, Any]:
+    """Return the entries of a study's table [collector], with the defaults of those that are left out."""
+    table = _StudyTable(entries, where)
+    collector: dict[str, Any] = {}
+    for name, choices in COLLECTOR_CHOICES.items():
+        collector[name] = choices[0]
+        if table.has(name):
+            collector[name] = table.typed(name, str)
+            if collector[name] not in choices:
+                raise table.unusable(name, collector[name], f"one of {', '.join(choices)}")
+    for name, (least, default, most) in COLLECTOR_LIMITS.items():
+        collector[name] = table.whole(name, least, most) if table.has(name) else default
+    origins = table.take("origins") if table.has("origins") else ()
+    is_list = isinstance(origins, list | tuple)
+    if not is_list or not all(isinstance(each, str) and ORIGIN.fullmatch(each) for each in origins):
+        raise table.unusable("origins", origins, "a list of sites as browsers name them, such as https://example.org")
+    collector["origins"] = tuple(origins)
+    table.close()
+    return collector
 
 
 # --- the command line ------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ COMMANDS = (
     "new",
     "privatize",
     "export-client",
+    "serve",
     "collect",
     "merge",
     "estimate",
