@@ -51,6 +51,17 @@ def test_every_language_has_the_same_digest(name: str, tmp_path: Path) -> None:
     assert document["digest"] == hashlib.sha256(text.encode()).hexdigest()
 
 
+def test_the_question_is_part_of_it(tmp_path: Path) -> None:
+    question = "[question]\ntext = 'Té?'\nhelp = 'Or none.'\n"
+    document = exported(tmp_path, f"{COIN}kind = 'krr'\nepsilon = 1.0\n{question}")
+    names = ["version", "study", "fingerprint", "name", "domain", "question", "mechanisms", "digest"]
+    assert list(document) == names
+    assert document["question"] == {"text": "Té?", "help": "Or none."}
+    without = exported(tmp_path, f"{COIN}kind = 'krr'\nepsilon = 1.0\n")
+    assert without["fingerprint"] == document["fingerprint"]
+    assert without["digest"] != document["digest"]
+
+
 COIN = "version = 1\n[domain]\nkind = 'categories'\nlabels = ['yes', 'no']\n[mechanisms.m]\n"
 LINE = "version = 1\n[domain]\nkind = 'integers'\nlow = 0\nhigh = 9\n[mechanisms.m]\n"
 

@@ -6,10 +6,11 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
@@ -22,7 +23,10 @@ from hubbub.serve.access_tokens import TokenKey
 from hubbub.serve.base import ReportStore, StoreUnavailableError
 from hubbub.serve.bounded_http import BoundedHttp
 from hubbub.serve.group_commit import GroupCommit
+from hubbub.serve.live_results import LiveResults
 from hubbub.serve.postgresql_store import PostgreSQLStore
+from hubbub.serve.results_access import ResultsAccess
+from hubbub.serve.results_pages import ResultsPages
 from hubbub.serve.service_counters import ServiceCounters
 from hubbub.serve.sqlite_store import SQLiteStore
 from hubbub.serve.web_app import WebApp
@@ -53,14 +57,18 @@ def serve(
     port: int = 8000,
     tokens_key: Path | None = None,
     proxies: Sequence[str] = (),
-    client_study: bytes | None = None,
+    client_study: Mapping[str, Any] | None = None,
+    results_token: str | None = None,
+    results_every: float = 10.0,
     ready: Callable[[Listening], None] = lambda _: None,
     log: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Take reports over HTTP and store them, until the process is told to stop (SIGTERM, or Ctrl+C).
 
-    Requests that arrived before are answered first. `ready` is called once reports are taken, and `log` with a sentence
-    whenever the database fails or recovers.
+    `client_study` is the study as clients read it (`client_document`): with it, the collector hands out the study and
+    asks its question. With `results_token`, whoever has it sees the live report, computed at most every `results_every`
+    seconds. Requests that arrived before are answered first. `ready` is called once reports are taken, and `log`
+    with a sentence whenever the database fails or recovers.
     """
     address = store_address(to)
     table = collected_table(study)
@@ -69,8 +77,22 @@ def serve(
     store = STORES[address.scheme](address, table, study.fingerprint)
     commits = GroupCommit(study, store, counters, log)
     listener = _listener(host, port)
-    with listener, _storing(commits, address):
-        app = WebApp(study, commits, counters, tokens=tokens, proxies=proxies, pages=page_routes(client_study), log=log)
+    pages = page_routes(study, client_study)
+    with listener, _storing(commits, address), ExitStack() as ending:
+        if results_token is not None:
+            results = LiveResults(
+                study,
+                named_table(to),
+                counters,
+                users_key=tokens_key,
+                every=results_every,
+                is_shared=address.scheme == "postgresql",
+                log=log,
+            )
+            pages += ResultsPages(study, results, ResultsAccess(results_token)).routes()
+            ending.callback(results.stop)
+            results.start()
+        app = WebApp(study, commits, counters, tokens=tokens, proxies=proxies, pages=pages, log=log)
         rules = study.collector or {}
         config = uvicorn.Config(
             app,
@@ -97,7 +119,7 @@ def serve(
 
 def store_address(to: str) -> Address:
     """Return the address of the table that reports are written to; it is called reports unless the address says."""
-    address = parse_address(to if "#" in to else f"{to}#{DEFAULT_TABLE}")
+    address = parse_address(named_table(to))
     if address.scheme not in STORES or address.relation.query:
         raise SettingError(
             "reports cannot be written there",
@@ -107,6 +129,11 @@ def store_address(to: str) -> Address:
             remedy="name a table of SQLite or PostgreSQL; it is made if there is none",
         )
     return address
+
+
+def named_table(to: str) -> str:
+    """Return an address with the name of its table."""
+    return to if "#" in to else f"{to}#{DEFAULT_TABLE}"
 
 
 def _token_key(study: Study, path: Path | None) -> TokenKey | None:

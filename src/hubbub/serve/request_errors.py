@@ -20,6 +20,7 @@ REQUESTS = {
     "not-json": (400, "the body is not JSON, or not UTF-8"),
     "bad-request": (400, "the request is not valid HTTP"),
     "no-token": (401, "the study wants a token with each report, and there is none"),
+    "no-results-token": (401, "the results are for those with their token"),
     "bad-token": (403, "the token was not issued for this study by this collector"),
     "too-many-reports": (403, "the person with this token has sent all the reports that the study allows"),
     "other-origin": (403, "a page of a site that the study does not name"),
@@ -38,6 +39,7 @@ REQUESTS = {
     "our-mistake": (500, "the collector failed; the report was not stored"),
     "busy": (503, "too many requests at once"),
     "storage": (503, "the database does not take reports at present: gone, locked, or full"),
+    "no-results-yet": (503, "no reports have been counted for the results yet"),
     "stopping": (503, "the collector is being stopped"),
 }
 

@@ -270,7 +270,7 @@ async def _no_such_page(scope: Scope, receive: Receive, send: Send) -> None:  # 
         "there is nothing at this path",
         where="the path",
         got="another path",
-        expected="/reports, /health, /metrics or /study.json",
+        expected="/reports, /health, /metrics, /study.json, /results, or / where the study has a [question]",
         remedy="correct the address",
     )
 

@@ -86,23 +86,36 @@ def export_client(study: str | Path, path: str | Path) -> Generator[Progress, No
     (True, 256)
     """
     with new_file(path, "the study for clients") as target:
-        described, content = read_study(study), Path(study).read_bytes()
-        tables = yield from compute_tables(described)
-        values, mechanisms = parse_laws(content, str(study))
-        document: dict[str, Any] = {
-            "version": CLIENT_FORMAT_VERSION,
-            "study": hashlib.sha256(content).hexdigest(),
-            "fingerprint": described.fingerprint,
-            "name": described.name,
-            "domain": _domain(values),
-            "mechanisms": {
-                name: _law(name, fields, values, tables) | _promise(described.mechanisms[name])
-                for name, fields in mechanisms.items()
-            },
-        }
-        digest = document["digest"] = digest_of(document)
-        write_file(target, (json.dumps(document) + "\n").encode(), replace=False)
+        document = yield from client_document.steps(study)
+        write_file(target, document_bytes(document), replace=False)
+    digest: str = document["digest"]
     return digest
+
+
+@stepwise
+def client_document(study: str | Path) -> Generator[Progress, None, dict[str, Any]]:
+    """Return what `export_client` writes, for those who serve it."""
+    described, content = read_study(study), Path(study).read_bytes()
+    tables = yield from compute_tables(described)
+    values, mechanisms = parse_laws(content, str(study))
+    document: dict[str, Any] = {
+        "version": CLIENT_FORMAT_VERSION,
+        "study": hashlib.sha256(content).hexdigest(),
+        "fingerprint": described.fingerprint,
+        "name": described.name,
+        "domain": _domain(values),
+        **({} if described.question is None else {"question": dict(described.question)}),
+        "mechanisms": {
+            name: _law(name, fields, values, tables) | _promise(described.mechanisms[name])
+            for name, fields in mechanisms.items()
+        },
+    }
+    return document | {"digest": digest_of(document)}
+
+
+def document_bytes(document: Mapping[str, Any]) -> bytes:
+    """Return the content of the file."""
+    return (json.dumps(document) + "\n").encode()
 
 
 def _domain(values: StudyValues) -> dict[str, Any]:
