@@ -14,15 +14,16 @@ from hubbub.mechanisms.unary_encoding import UnaryEncoding
 
 MAX_TRIED_VALUES = 200  # whose chance to be sent as they are is computed
 EQUAL = 5e-4  # chances that differ by less are shown as one
-UNKNOWABLE = "Nobody who sees it can tell for certain whether it is your answer or noise."
+UNKNOWABLE = "Nobody who sees what is sent can tell for certain what is your answer and what is noise."
 
 
 def noise_sentences(mechanism: Mechanism) -> list[str]:
     """Return what happens to an answer, with the chance that it is sent as it is."""
     if isinstance(mechanism, SeveralAttributes):
         chosen = "" if isinstance(mechanism, Split) else ", if it is chosen"
-        return [_several(mechanism), *(f"{name}{chosen}: {_sentence(part)}" for name, part in mechanism.parts.items())]
-    return [_sentence(mechanism)]
+        parts = [f"{name}{chosen}: {_sentence(part)}" for name, part in mechanism.parts.items()]
+        return [_several(mechanism), *parts, UNKNOWABLE]
+    return [_sentence(mechanism), *([] if isinstance(mechanism, Cloaking) else [UNKNOWABLE])]
 
 
 def _several(mechanism: SeveralAttributes) -> str:
@@ -49,7 +50,7 @@ def _sentence(mechanism: Mechanism) -> str:
         marks = f"{len(mechanism.domain):,} marks are sent, one for each possible answer"
         return (
             f"{marks}. The mark of your answer is set with a chance of {percent(own)}, every other mark with "
-            f"{percent(other)}. {UNKNOWABLE}"
+            f"{percent(other)}."
         )
     if isinstance(mechanism, SubsetSelection):
         size = int(mechanism.size or 0)
@@ -60,14 +61,14 @@ def _sentence(mechanism: Mechanism) -> str:
     if isinstance(mechanism, LocalHashing):
         return (
             f"All possible answers are dealt into {mechanism.buckets} groups by chance, and a group is sent: with a "
-            f"chance of {percent(mechanism.support.true)} the one that your answer is in. {UNKNOWABLE}"
+            f"chance of {percent(mechanism.support.true)} the one that your answer is in."
         )
     if isinstance(mechanism, Matrix) and not mechanism.answers_in_domain:
         return f"One of {len(mechanism.outputs):,} outputs is sent, drawn by chances that depend on the answer."
     low, high = _kept(mechanism)
     chance = percent(high) if high - low < EQUAL else f"{percent(low)} to {percent(high)}, depending on the answer"
     others = "otherwise another one, rather a near one than a far one" if mechanism.metric else "otherwise another one"
-    return f"With a chance of {chance}, your answer itself is sent; {others}, drawn by chance. {UNKNOWABLE}"
+    return f"With a chance of {chance}, your answer itself is sent; {others}, drawn by chance."
 
 
 def _kept(mechanism: Mechanism) -> tuple[float, float]:

@@ -167,7 +167,7 @@ function binsControl(domain, label, changed) {
     const above = edges.findIndex((edge) => Number(edge) > Number(text));
     return `Counted as ${binWords(edges, (above < 0 ? edges.length - 1 : above) - 1)}.`;
   };
-  const hint = `A number from ${edges[0]} to ${edges.at(-1)}.`;
+  const hint = `A number from ${low} to ${high}.`;
   return numberControl({ low, high, step: "any", label, hint, read: (text) => text, fits: between(low, high), words }, changed);
 }
 
@@ -204,7 +204,7 @@ function gridControl(domain, label, changed) {
   }
   function settle() {
     const found = place();
-    told.textContent = problem() && !found ? "" : problem() || `Counted as the cell ${cellWords(domain, ...found)}.`;
+    told.textContent = found ? problem() || `Counted as the cell ${cellWords(domain, ...found)}.` : "";
     draw();
     changed();
   }

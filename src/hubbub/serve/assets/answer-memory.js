@@ -14,7 +14,7 @@ async function digestOf(text) {
 export function browserStorage() {
   try {
     const storage = window.localStorage;
-    const key = "hubbub:try";
+    const key = "hubbub-page:try";
     storage.setItem(key, "1");
     storage.removeItem(key);
     return storage;
@@ -35,7 +35,7 @@ export class AnswerMemory {
 
   static async of(storage, fingerprint, token) {
     const person = token ? `:${await digestOf(token)}` : "";
-    return new AnswerMemory(storage, `hubbub:${fingerprint}:answer${person}`);
+    return new AnswerMemory(storage, `hubbub-page:${fingerprint}${person}`); // not among the client's own keys, hubbub:…
   }
 
   get isKept() {

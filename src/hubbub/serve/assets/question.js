@@ -30,6 +30,15 @@ function fail(error) {
   enter("problem");
 }
 
+/** Return a handler that shows what goes wrong in it; nothing is sent then. */
+const guarded = (handle) => () => {
+  try {
+    handle();
+  } catch (error) {
+    fail(error);
+  }
+};
+
 async function fetchStudy() {
   const response = await fetch(page.dataset.study, { credentials: "omit", referrerPolicy: "no-referrer" });
   if (!response.ok) throw new Error("no study");
@@ -68,8 +77,8 @@ async function ask(study, user) {
   show("forgetful", !memory.isKept);
   const { drawn, sent } = memory.read();
   const session = { ...study, memory, user };
-  part("draw").onclick = () => draw(session);
-  part("example").onclick = () => drawExamples(session);
+  part("draw").onclick = guarded(() => draw(session));
+  part("example").onclick = guarded(() => drawExamples(session));
   part("send").onclick = () => send(session).catch(fail);
   part("again").onclick = () => choose(session, true);
   part("other").onclick = () => {
@@ -131,6 +140,7 @@ function draw(session) {
   memory.keepDrawn(report);
   control?.clear(); // from here on the answer is nowhere in this page
   control = null;
+  part("control").replaceChildren();
   part("examples").replaceChildren();
   showDrawn(session, report, true);
 }

@@ -1,18 +1,17 @@
 // Values and outputs of a study in words for people.
 
-const MAX_NAMED = 12; // values of a set that are named one by one
+const MAX_NAMED = 6; // values of a set that are named one by one
 
 /** Return a bin in words, from its edges. */
-export const binWords = (edges, place) => `${edges[place]} to ${edges[place + 1]}`;
+export const binWords = (edges, place) => `${Number(edges[place])} to ${Number(edges[place + 1])}`;
 
 /** Return the place in words of a cell of a map. */
 export function cellWords(domain, column, row) {
-  const named = `column ${column + 1} from the west, row ${row + 1} from the south`;
-  if (!domain.box) return named;
-  const { south, west, north, east } = Object.fromEntries(Object.entries(domain.box).map(([k, v]) => [k, Number(v)]));
+  if (!domain.box) return `column ${column + 1} from the west, row ${row + 1} from the south`;
+  const [south, west, north, east] = ["south", "west", "north", "east"].map((side) => Number(domain.box[side]));
   const latitude = south + ((row + 0.5) * (north - south)) / domain.rows;
   const longitude = west + ((column + 0.5) * (east - west)) / domain.columns;
-  return `around ${latitude.toFixed(4)}, ${longitude.toFixed(4)} (${named})`;
+  return `around ${latitude.toFixed(4)}, ${longitude.toFixed(4)}`;
 }
 
 /** Return how many values a domain of one attribute has. */
@@ -52,12 +51,13 @@ function setWords(domain, output) {
 }
 
 const SETS = ["rappor", "optimized-unary", "longitudinal-rappor", "subset-selection"];
-const OWN_WORDS = ["matrix", "cloaking", "warner", "forced-response", "unrelated-question", "crosswise-model", "geometric"];
+const OWN_WORDS = ["matrix", "cloaking", "warner", "forced-response", "unrelated-question", "crosswise-model", "geometric"]; // written for people
 
 /** Return an output of a law in words: one for each attribute that it says something about. */
 export function outputWords(domain, law, output) {
   if (domain.kind === "product") {
-    if (SETS.includes(law.kind) || law.kind === "local-hashing") return [hashWords(law, output) ?? "a row of marks, one for each combination"];
+    if (SETS.includes(law.kind)) return ["a row of marks, one for each combination of answers"];
+    if (law.kind === "local-hashing") return [hashWords(law, output)];
     const parts = law.parts ?? {};
     const domains = new Map(domain.attributes.map((attribute) => [attribute.name, attribute]));
     return Object.entries(JSON.parse(output)).flatMap(([name, own]) =>
@@ -74,7 +74,4 @@ export function outputWords(domain, law, output) {
   return [labelWords(domain, output)];
 }
 
-function hashWords(law, output) {
-  if (law.kind !== "local-hashing") return null;
-  return `group ${Number(output.split(":")[1]) + 1} of ${law.buckets}, into which answers were dealt by chance`;
-}
+const hashWords = ({ buckets }, output) => `group ${Number(output.split(":")[1]) + 1} of ${buckets}, dealt by chance`;
