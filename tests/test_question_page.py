@@ -360,7 +360,8 @@ def test_a_lost_confirmation_does_not_make_a_second_report(
     chromium: Browser, drinks: RunningCollector, folder: Path
 ) -> None:
     """The first answer of the collector is lost on its way: the report is stored, and sent again with its key."""
-    before, lost = len(stored(folder, "drinks")), []
+    before = len(stored(folder, "drinks"))
+    lost: list[object] = []
 
     def lose_first(route: Route) -> None:
         answer = route.fetch()
@@ -434,6 +435,11 @@ def test_a_refusal_is_told_in_words(chromium: Browser, drinks: RunningCollector)
 
 def choose_number(recorded: Recorded, number: str) -> None:
     recorded.tab.locator("input.number").first.fill(number)
+
+
+def choose_coordinates(recorded: Recorded) -> None:
+    for each, text in zip(recorded.tab.locator("input.number").all(), ("11.5", "20.5"), strict=True):
+        each.fill(text)
 
 
 def study(domain: str, mechanism: str, more: str = "") -> str:
@@ -511,13 +517,7 @@ KINDS: dict[str, tuple[str, Callable[[Recorded], None], dict[str, str], str]] = 
     ),
     "map": (
         study("kind = 'grid'\nsouth = 10\nnorth = 12\nwest = 20\neast = 22\ncolumns = 2\nrows = 2", SURE),
-        lambda recorded: (
-            [
-                each.fill(text)
-                for each, text in zip(recorded.tab.locator("input.number").all(), ("11.5", "20.5"), strict=True)
-            ]
-            and None
-        ),
+        choose_coordinates,
         {"output": "2"},
         "around 11.5000, 20.5000",
     ),
