@@ -20,19 +20,29 @@ function drawnAnswer() {
   return names.find((name) => (left -= shares[name]) < 0) ?? names.at(-1);
 }
 
-async function person() {
-  const client = await Client.from(await (await fetch(`${url}/study.json`)).text());
-  const body = JSON.stringify({ fingerprint: client.fingerprint, reports: [client.report(drawnAnswer())] });
+/** Do something until it succeeds: the collector may be busy, or about to start again. */
+async function persistently(attempt) {
   for (;;) {
     try {
-      const answer = await fetch(`${url}/reports`, { method: "POST", headers: { "content-type": "application/json" }, body });
-      await answer.text();
-      if (answer.ok) return;
+      return await attempt();
     } catch {
-      // sent again, with the same key
+      await wait(RETRY);
     }
-    await wait(RETRY);
   }
+}
+
+async function fetched(path, options) {
+  const answer = await fetch(`${url}/${path}`, options);
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(path);
+  return text;
+}
+
+async function person() {
+  const client = await Client.from(await persistently(() => fetched("study.json")));
+  const body = JSON.stringify({ fingerprint: client.fingerprint, reports: [client.report(drawnAnswer())] });
+  const headers = { "content-type": "application/json" };
+  await persistently(() => fetched("reports", { method: "POST", headers, body })); // the same key each time
 }
 
 const start = performance.now();
