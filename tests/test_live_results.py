@@ -19,6 +19,7 @@ import pytest
 import hubbub as hb
 from collectors import RunningCollector, report
 from hubbub.intake.privatizing.client_document import client_document
+from hubbub.serve.access_tokens import TokenKey
 from hubbub.serve.results_access import VARIABLE, ResultsAccess, read_results_token
 from hubbub.serve.results_worker import ResultsSnapshot, ResultsTask, current_results
 
@@ -138,17 +139,42 @@ def test_results_follow_the_reports(tmp_path: Path) -> None:
 def test_a_worker_tells_what_is_wrong_and_computes_nothing_twice(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
     study = hb.read_study(tmp_path / "study.toml")
-    gone = ResultsTask(study, f"sqlite:///{tmp_path}/none.db#reports", str(tmp_path), None)
+    gone = ResultsTask(study, f"sqlite:///{tmp_path}/none.db#reports", str(tmp_path))
     assert isinstance(current_results(gone, -1), str)
     assert not list(tmp_path.glob("none.db*"))
     running = RunningCollector(tmp_path / "study.toml", f"sqlite:///{tmp_path}/some.db")
     send(running, 3, 2)
     assert running.stop() == 0
-    task = ResultsTask(study, f"sqlite:///{tmp_path}/some.db#reports", str(tmp_path), None)
+    task = ResultsTask(study, f"sqlite:///{tmp_path}/some.db#reports", str(tmp_path))
     snapshot = current_results(task, -1)
     assert isinstance(snapshot, ResultsSnapshot)
     assert (snapshot.reports, snapshot.users) == (5, 5)
     assert current_results(task, snapshot.reports) is None
+
+
+def test_results_of_people_with_tokens_count_people(tmp_path: Path) -> None:
+    """A person's later report belongs to the earlier one: nobody is counted twice."""
+    path = tmp_path / "tokens.toml"
+    path.write_text(STUDY.replace("[collector]", '[collector]\naccess = "tokens"'))
+    study, key = hb.read_study(path), tmp_path / "key"
+    tokens = TokenKey.read_or_make(key, study.fingerprint)
+    people = [tokens.issue() for _ in range(3)]
+    running = RunningCollector(path, f"sqlite:///{tmp_path}/tokens.db", tokens_key=key)
+    task = ResultsTask(study, f"sqlite:///{tmp_path}/tokens.db#reports", str(tmp_path))
+    try:
+        assert running.send([report("tea", "answer", user=person) for person in people])[0] == 200
+        first = current_results(task, -1)
+        assert isinstance(first, ResultsSnapshot), first
+        assert (first.reports, first.users) == (3, 3)
+        assert (
+            running.send([report("coffee", "answer", user=tokens.issue()), report("tea", "answer", user=people[0])])[0]
+            == 200
+        )
+        second = current_results(task, first.reports)
+        assert isinstance(second, ResultsSnapshot), second
+        assert (second.reports, second.users) == (5, 4)
+    finally:
+        assert running.stop() == 0
 
 
 def test_tokens_for_results_are_long_and_sessions_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,6 @@ def serve(
                 study,
                 named_table(to),
                 counters,
-                users_key=tokens_key,
                 every=results_every,
                 is_shared=address.scheme == "postgresql",
                 log=log,

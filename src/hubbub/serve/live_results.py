@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
-from pathlib import Path
 
 from hubbub.intake.study import Study
 from hubbub.serve.results_worker import ResultsSnapshot, ResultsTask, compute_on_request
@@ -27,7 +26,6 @@ class LiveResults:
         source: str,
         counters: ServiceCounters,
         *,
-        users_key: Path | None = None,
         every: float = 10.0,
         is_shared: bool = False,
         log: Callable[[str], None] = lambda _: None,
@@ -38,7 +36,7 @@ class LiveResults:
         self._counters, self._log = counters, log
         self._is_shared = is_shared  # other collectors fill the table, too: what is counted here says too little
         self._folder = tempfile.TemporaryDirectory(prefix="hubbub-results-", ignore_cleanup_errors=True)
-        self._task = ResultsTask(study, source, self._folder.name, None if users_key is None else str(users_key))
+        self._task = ResultsTask(study, source, self._folder.name)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hubbub-results", daemon=True)
         self._worker: tuple[SpawnProcess, Connection] | None = None

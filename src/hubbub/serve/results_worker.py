@@ -48,7 +48,6 @@ class ResultsTask:
     study: Study
     source: str  # the address of the collector's table
     folder: str  # for the tally, which the next computation continues
-    users_key: str | None  # the file with the key of the study's tokens
 
 
 Outcome = ResultsSnapshot | str | None  # what is wrong as a sentence; None if nothing is new
@@ -75,7 +74,9 @@ def current_results(task: ResultsTask, counted: int) -> Outcome:
 
     try:
         path = Path(task.folder) / TALLY
-        tally = collect(task.study, task.source, path, users_key=task.users_key)
+        if (task.study.collector or {}).get("access") == "tokens":
+            path.unlink(missing_ok=True)  # a person's later reports belong to the earlier ones: all are counted anew
+        tally = collect(task.study, task.source, path)
         if tally.rows == counted or not tally.users:
             return None
         return _snapshot(tally)

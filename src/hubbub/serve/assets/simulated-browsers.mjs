@@ -8,9 +8,6 @@ const url = process.argv[2];
 const { shares, people, seconds } = JSON.parse(readFileSync(0, "utf8"));
 const RETRY = 1_000; // milliseconds
 
-const script = await (await fetch(`${url}/assets/hubbub-client.js`)).text();
-const { Client } = await import(`data:text/javascript,${encodeURIComponent(script)}`);
-
 const names = Object.keys(shares);
 const wait = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
@@ -37,6 +34,9 @@ async function fetched(path, options) {
   if (!answer.ok) throw new Error(path);
   return text;
 }
+
+const script = await persistently(() => fetched("assets/hubbub-client.js"));
+const { Client } = await import(`data:text/javascript,${encodeURIComponent(script)}`);
 
 async function person() {
   const client = await Client.from(await persistently(() => fetched("study.json")));
