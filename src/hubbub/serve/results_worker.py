@@ -74,9 +74,10 @@ def current_results(task: ResultsTask, counted: int) -> Outcome:
 
     try:
         path = Path(task.folder) / TALLY
-        if (task.study.collector or {}).get("access") == "tokens":
+        names_users = (task.study.collector or {}).get("access") == "tokens"
+        if names_users:
             path.unlink(missing_ok=True)  # a person's later reports belong to the earlier ones: all are counted anew
-        tally = collect(task.study, task.source, path)
+        tally = collect(task.study, task.source, path, watermark=False if names_users else None)
         if tally.rows == counted or not tally.users:
             return None
         return _snapshot(tally)
