@@ -27,7 +27,8 @@ from collectors import RunningCollector
 from hubbub.intake.privatizing.client_document import client_document
 from hubbub.serve.access_tokens import TokenKey
 from hubbub.serve.noise_words import UNKNOWABLE, noise_sentences
-from node import SCRIPT
+from node import SCRIPT, run_node
+from studies import BASES, study_text
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Request, Route
@@ -719,6 +720,41 @@ def test_without_a_question_there_is_no_page(tmp_path: Path) -> None:
     bare = COIN.partition("[question]")[0] + "[collector]\n"
     with collecting(tmp_path, "bare", bare) as running:
         assert [running.ask("GET", path)[0] for path in ("/", "/embedded", "/study.json")] == [404, 404, 200]
+
+
+WORDS_IN_NODE = """
+import { readFileSync } from "node:fs";
+const [words, client, documents] = process.argv.slice(1);
+const load = (path) => import(`data:text/javascript,${encodeURIComponent(readFileSync(path, "utf8"))}`);
+const { outputWords } = await load(words);
+const { Client } = await load(client);
+for (const [name, { document, value }] of Object.entries(JSON.parse(readFileSync(documents, "utf8")))) {
+  const own = await Client.from(document);
+  for (const { name: mechanism } of own.mechanisms) {
+    for (let draw = 0; draw < 20; draw++) {
+      const told = outputWords(own.domain, document.mechanisms[mechanism], own.privatize(value, mechanism));
+      const isFine = told.length && told.every((text) => text && !/undefined|NaN|null|object/.test(text));
+      if (!isFine) throw new Error(`${name}, ${mechanism}: ${told}`);
+    }
+  }
+}
+"""
+
+
+def test_every_study_is_told_in_words(tmp_path: Path) -> None:
+    """What the noise means, and what an output says, for every kind of domain with every kind of mechanism."""
+    documents = {}
+    for name, (document, value) in BASES.items():
+        path = tmp_path / "study.toml"
+        path.write_text(study_text(document))
+        for mechanism in hb.read_study(path).mechanisms.values():
+            sentences = noise_sentences(mechanism)
+            assert sentences, name
+            assert not any(word in " ".join(sentences) for word in ("nan", "unknown", "None")), (name, sentences)
+        documents[name] = {"document": client_document(path), "value": value}
+    (tmp_path / "documents.json").write_text(json.dumps(documents))
+    files = (ASSETS / "value-words.js", ASSETS / "hubbub-client.js", tmp_path / "documents.json")
+    run_node("--input-type=module", "-e", WORDS_IN_NODE, *files)
 
 
 GRID = hb.Grid(3, 2, cell=1.0)

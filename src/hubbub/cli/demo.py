@@ -71,7 +71,7 @@ def _run_web(folder: Path, people: int, seconds: float, port: int, open_page: bo
         if open_page:
             import webbrowser
 
-            webbrowser.open(f"{demo.url}/")
+            webbrowser.open_new_tab(f"{demo.url}/")
 
     def log(sentence: str) -> None:
         console.print(sentence, soft_wrap=True, highlight=False, markup=False)
