@@ -26,6 +26,8 @@ from hubbub.serve.results_worker import ResultsSnapshot, ResultsTask, current_re
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+    from servers import Server
+
 TOKEN = "correct-horse-battery"  # noqa: S105
 STUDY = """version = 1
 name = "drinks"
@@ -173,6 +175,24 @@ def test_results_of_people_with_tokens_count_people(tmp_path: Path) -> None:
         second = current_results(task, first.reports)
         assert isinstance(second, ResultsSnapshot), second
         assert (second.reports, second.users) == (5, 4)
+    finally:
+        assert running.stop() == 0
+
+
+@pytest.mark.slow
+def test_results_of_a_table_in_postgresql(tmp_path: Path, server: Server) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
+    address = server.address("live_results")
+    running = RunningCollector(tmp_path / "study.toml", address)
+    try:
+        send(running, 3, 2)
+        task = ResultsTask(running.study, address, str(tmp_path))
+        first = current_results(task, -1)
+        assert isinstance(first, ResultsSnapshot), first
+        send(running, 1, 0)
+        second = current_results(task, first.reports)
+        assert isinstance(second, ResultsSnapshot), second
+        assert (first.users, second.users) == (5, 6)
     finally:
         assert running.stop() == 0
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page as Tab
 
 ASSETS = Path(__file__).parent.parent / "src" / "hubbub" / "serve" / "assets"
-PATIENCE = 30_000  # milliseconds, then something is broken: never a measure of the page
+PATIENCE = 60_000  # milliseconds, then something is broken: never a measure of the page
 SECRET = "Zürich, geheime Gasse 7f3a"  # noqa: S105  # an answer that nothing else contains
 PLACE = 17  # of the secret answer
 LABELS = [f"Ort {place}" if place != PLACE else SECRET for place in range(40)]
@@ -243,7 +243,7 @@ UNUSABLE: dict[str, tuple[Callable[[BrowserContext], object], str]] = {
 }
 
 
-QUICK_FAULTS = ("no script", "no client", "damaged study", "another study")
+QUICK_FAULTS = ("no script", "damaged study", "another study")
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ PLANTED = {
 }
 
 
-QUICK_LEAKS = ("in the address", "in a header")
+QUICK_LEAKS = ("in the address",)
 
 
 @pytest.mark.parametrize(
@@ -576,6 +576,7 @@ def test_each_kind_of_answer_can_be_given(chromium: Browser, tmp_path: Path, kin
 # -- tokens, memory, frames -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_tokens_come_behind_the_hash_of_the_link(chromium: Browser, tmp_path: Path) -> None:
     """Or are asked for; they travel with the report alone, and the study's limit holds."""
     text = COIN.replace("version = 1", "version = 1\nmax_reports_per_user = 1").replace(
@@ -602,7 +603,9 @@ def test_tokens_come_behind_the_hash_of_the_link(chromium: Browser, tmp_path: Pa
             find_tea(recorded)
             recorded.tab.locator("#draw").click()
             recorded.tab.locator("#send").click()
-            expect(recorded.tab.locator("#sending")).to_contain_text("all the reports that the study allows")
+            expect(recorded.tab.locator("#sending")).to_contain_text(
+                "all the reports that the study allows", timeout=PATIENCE
+            )
     assert len(stored(tmp_path, "guarded")) == 1
 
 
@@ -714,6 +717,23 @@ def test_pages_have_strict_policies(places: RunningCollector) -> None:
     assert "//" not in text.replace("<!DOCTYPE html>", "")  # nothing of another site
     status, headers, _ = places.ask("GET", "/embedded")
     assert "frame-ancestors 'none'" in headers["content-security-policy"]  # the study names no site
+    for path in (
+        "/assets/",
+        "/assets/../api.py",
+        "/assets/%2e%2e%2fapi.py",
+        "/assets/reports.schema.json",
+        "//",
+        "/results",
+    ):
+        assert places.ask("GET", path)[0] == 404, path
+
+
+def test_a_class_behind_one_address_can_open_the_page(tmp_path: Path) -> None:
+    """Pages that never change do not count for the rate of an address; reports do."""
+    with collecting(tmp_path, "class", COIN.replace("= 1000000", "= 5")) as running:
+        for _ in range(20):
+            assert running.ask("GET", "/")[0] == running.ask("GET", "/assets/question.js")[0] == 200
+        assert [running.post(b"{}")[0] for _ in range(6)] == [422] * 5 + [429]
 
 
 def test_without_a_question_there_is_no_page(tmp_path: Path) -> None:

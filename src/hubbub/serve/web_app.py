@@ -30,6 +30,7 @@ from hubbub.serve.request_errors import (
     reports_refused,
 )
 from hubbub.serve.service_counters import CONTENT_TYPE, ServiceCounters
+from hubbub.serve.web_pages import FixedRoute
 
 MIN_HELD_BYTES = 32_000_000  # of requests that are being read, or wait for their transaction
 PREFLIGHT_SECONDS = "600"  # for which a browser need not ask again
@@ -68,6 +69,7 @@ class WebApp:
             Route("/health", self._health),
             Route("/metrics", self._metrics),
         ]
+        self._free = {("GET", page.path) for page in pages if isinstance(page, FixedRoute)}
         self._router = Router([*routes, *pages], default=_no_such_page, redirect_slashes=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,7 +85,8 @@ class WebApp:
 
         scope["app"] = self  # routes then raise what is wrong
         try:
-            self._count_address(scope)
+            if (scope["method"], scope["path"]) not in self._free:
+                self._count_address(scope)
             origin = self._origin(scope)
             if origin is not None:
                 allowed += [(b"access-control-allow-origin", origin.encode()), (b"vary", b"origin")]

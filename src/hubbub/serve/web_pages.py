@@ -47,15 +47,19 @@ def asset(name: str) -> bytes:
     return files(PACKAGE).joinpath("assets", name).read_bytes()
 
 
-def asset_route(name: str, path: str | None = None) -> Route:
+def asset_route(name: str, path: str | None = None) -> FixedRoute:
     """Return the route of a file that ships with the collector."""
     return fixed(path or f"/assets/{name}", asset(name), name.rpartition(".")[2], {"cache-control": "no-cache"})
 
 
-def fixed(path: str, content: bytes, kind: str, headers: Mapping[str, str]) -> Route:
-    """Return a route that always gives the same answer."""
+class FixedRoute(Route):
+    """A route that always gives the same answer, at no cost: it does not count for the rate of an address."""
+
+
+def fixed(path: str, content: bytes, kind: str, headers: Mapping[str, str]) -> FixedRoute:
+    """Return the route of some content."""
 
     async def answer(_: Request) -> Response:
         return Response(content, media_type=TYPES[kind], headers=dict(headers))
 
-    return Route(path, answer)
+    return FixedRoute(path, answer)
