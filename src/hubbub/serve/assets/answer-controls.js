@@ -1,7 +1,7 @@
-// One control for each kind of domain. Nothing is chosen at first, and nothing but this page's own memory holds the choice.
+// One control for each kind of domain. Nothing is chosen at first, and the choice is in this page's memory alone.
 //
-// A control is { element, value(), problem(), clear() }: the chosen value as the client takes it, undefined if there is none;
-// what is missing, in a sentence; and a way to forget the choice. `changed` is called after each choice.
+// A control is { element, value(), problem(), clear() }: the chosen value as the client takes it, undefined if there is
+// none; what is missing, in a sentence; and a way to forget the choice. `changed` is called after each choice.
 
 import { element, isolated, newId, privateInput } from "./page-elements.js";
 import { binWords, cellWords } from "./value-words.js";
@@ -15,7 +15,7 @@ export function answerControl(domain, label, changed) {
   return CONTROLS[domain.kind](domain, label, changed);
 }
 
-// --- a list of answers ------------------------------------------------------------------------------------------------
+// --- a list of answers -----------------------------------------------------------------------------------------------
 
 /** Return radio buttons. They have no name, as no form may hold them, so the group itself handles the keys. */
 function choiceControl(options, label, changed) {
@@ -27,21 +27,23 @@ function choiceControl(options, label, changed) {
   const isLong = options.length > MAX_BUTTONS;
   if (isLong) {
     const id = newId();
-    const search = privateInput("text", { id, className: "search", placeholder: "Type to find an answer", enterKeyHint: "search" });
+    const search = privateInput("text", { id, className: "search", placeholder: "Type to find an answer" });
     search.addEventListener("input", () => {
       const words = search.value.trim().toLocaleLowerCase();
       listed = options.filter(([, text]) => text.toLocaleLowerCase().includes(words));
       list();
     });
     group.classList.add("long");
-    inside.prepend(element("label", { htmlFor: id, className: "hint" }, `Find one of ${options.length} answers`), search);
+    const title = `Find one of ${options.length} answers`;
+    inside.prepend(element("label", { htmlFor: id, className: "hint" }, title), search);
   }
   function list() {
     const first = listed.slice(0, isLong ? MAX_LISTED : listed.length);
     const shown = chosen && !first.includes(chosen) ? [chosen, ...first] : first;
     group.replaceChildren(...shown.map(option));
     const hidden = listed.length - first.length;
-    more.textContent = !listed.length ? "No answer has these letters." : hidden ? `${hidden} more: type to find them.` : "";
+    if (!listed.length) more.textContent = "No answer has these letters.";
+    else more.textContent = hidden ? `${hidden} more: type to find them.` : "";
     focusable();
   }
   function option(entry) {
@@ -88,12 +90,13 @@ function categoriesControl(domain, label, changed) {
   return choiceControl(domain.labels.map((text) => [text, text]), label, changed);
 }
 
-// --- a number ---------------------------------------------------------------------------------------------------------
+// --- a number --------------------------------------------------------------------------------------------------------
 
 /** Return a field for a number, with a slider where there are few enough; `fits` says what is wrong with a text. */
-function numberControl({ low, high, step, label, hint, read, fits, words }, changed) {
+function numberControl({ low, high, step, label, hint, fits, words }, changed) {
   const id = newId();
-  const field = privateInput("text", { id, inputMode: step === 1 && low >= 0 ? "numeric" : "text", className: "number" });
+  const inputMode = step === 1 && low >= 0 ? "numeric" : "text";
+  const field = privateInput("text", { id, inputMode, className: "number" });
   field.setAttribute("aria-label", label);
   const told = element("p", { className: "hint", id: `${id}-hint` }, hint);
   field.setAttribute("aria-describedby", told.id);
@@ -113,7 +116,8 @@ function numberControl({ low, high, step, label, hint, read, fits, words }, chan
       slider.classList.remove("unset");
       settle();
     });
-    inside.append(element("span", { className: "end" }, String(low)), slider, element("span", { className: "end" }, String(high)));
+    const end = (number) => element("span", { className: "end" }, String(number));
+    inside.append(end(low), slider, end(high));
   }
   field.addEventListener("input", () => {
     if (slider && !fits(field.value.trim())) {
@@ -125,7 +129,7 @@ function numberControl({ low, high, step, label, hint, read, fits, words }, chan
   const whole = element("div", {}, inside, told);
   return {
     element: whole,
-    value: () => (fits(field.value.trim()) ? undefined : read(field.value.trim())),
+    value: () => (fits(field.value.trim()) ? undefined : field.value.trim()),
     problem: () => fits(field.value.trim()),
     clear: () => {
       field.value = "";
@@ -152,7 +156,7 @@ function integersControl(domain, label, changed) {
   }
   const fits = between(low, high, true);
   const hint = `A whole number from ${low} to ${high}.`;
-  return numberControl({ low, high, step: 1, label, hint, read: (text) => text, fits }, changed);
+  return numberControl({ low, high, step: 1, label, hint, fits }, changed);
 }
 
 function binsControl(domain, label, changed) {
@@ -168,10 +172,11 @@ function binsControl(domain, label, changed) {
     return `Counted as ${binWords(edges, (above < 0 ? edges.length - 1 : above) - 1)}.`;
   };
   const hint = `A number from ${low} to ${high}.`;
-  return numberControl({ low, high, step: "any", label, hint, read: (text) => text, fits: between(low, high), words }, changed);
+  const fits = between(low, high, false);
+  return numberControl({ low, high, step: "any", label, hint, fits, words }, changed);
 }
 
-// --- a map ------------------------------------------------------------------------------------------------------------
+// --- a map -----------------------------------------------------------------------------------------------------------
 
 /** Return two fields, and a plan of the cells that can be pointed at. There is no background: it would be fetched. */
 function gridControl(domain, label, changed) {
@@ -181,7 +186,8 @@ function gridControl(domain, label, changed) {
   const ranges = box
     ? [["Latitude", box.south, box.north], ["Longitude", box.west, box.east]]
     : [["Column, counted from the west", 1, columns], ["Row, counted from the south", 1, rows]];
-  const fields = ranges.map(() => privateInput("text", { id: newId(), inputMode: box ? "text" : "numeric", className: "number" }));
+  const inputMode = box ? "text" : "numeric";
+  const fields = ranges.map(() => privateInput("text", { id: newId(), inputMode, className: "number" }));
   const told = element("p", { className: "hint", role: "status" });
   const canvas = element("canvas", { className: "plan", "aria-hidden": "true" });
   const faults = () => ranges.map(([name, low, high], at) => {
@@ -243,9 +249,12 @@ function gridControl(domain, label, changed) {
     return element("div", {}, element("label", { htmlFor: fields[at].id }, `${name} (${low} to ${high})`), fields[at]);
   });
   canvas.width = 640;
-  canvas.height = Math.max(60, Math.min(960, Math.round((640 * rows * sideOf(domain, 1)) / (columns * sideOf(domain, 0)))));
-  const whole = element("div", { role: "group", "aria-label": label }, element("div", { className: "pair" }, ...inputs), told,
-    element("p", { className: "hint" }, "Or point at your place: north is up, and each square is one cell of the study."), canvas);
+  const shape = (rows * sideOf(domain, 1)) / (columns * sideOf(domain, 0));
+  canvas.height = Math.max(60, Math.min(960, Math.round(canvas.width * shape)));
+  const hint = "Or point at your place: north is up, and each square is one cell of the study.";
+  const pair = element("div", { className: "pair" }, ...inputs);
+  const parts = [pair, told, element("p", { className: "hint" }, hint), canvas];
+  const whole = element("div", { role: "group", "aria-label": label }, ...parts);
   queueMicrotask(draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   return {
@@ -266,10 +275,10 @@ function sideOf(domain, at) {
   return Number((numerator * 1_000_000n) / denominator) || 1;
 }
 
-// --- several attributes -----------------------------------------------------------------------------------------------
+// --- several attributes ----------------------------------------------------------------------------------------------
 
 function attributesControl(domain, label, changed) {
-  const controls = domain.attributes.map((attribute) => [attribute.name, answerControl(attribute, attribute.name, changed)]);
+  const controls = domain.attributes.map((own) => [own.name, answerControl(own, own.name, changed)]);
   const fields = controls.map(([name, control]) =>
     element("fieldset", {}, element("legend", {}, isolated(name)), control.element),
   );
@@ -280,7 +289,7 @@ function attributesControl(domain, label, changed) {
   };
   return {
     element: whole,
-    value: () => (problem() ? undefined : Object.fromEntries(controls.map(([name, control]) => [name, control.value()]))),
+    value: () => (problem() ? undefined : Object.fromEntries(controls.map(([name, own]) => [name, own.value()]))),
     problem,
     clear: () => {
       for (const [, control] of controls) control.clear();

@@ -1,7 +1,7 @@
-// What this browser keeps about an answer: a report that was drawn and not yet sent, then only that one was sent. Never the answer.
+// What this browser keeps: a report that was drawn and is not confirmed, then only that one was sent. Never the answer.
 //
-// The drawn report is kept so that nobody can draw again by loading the page anew, and so that a report whose acknowledgement was lost is
-// sent again with the same key. It holds nothing that is not sent anyway.
+// The drawn report is kept so that nobody can draw again by loading the page anew, and so that a report whose
+// acknowledgement was lost is sent again with the same key. It holds nothing that is not sent anyway.
 
 const KEY_LETTERS = 16; // of the digest of a token: several people may use one browser
 
@@ -35,7 +35,7 @@ export class AnswerMemory {
 
   static async of(storage, fingerprint, token) {
     const person = token ? `:${await digestOf(token)}` : "";
-    return new AnswerMemory(storage, `hubbub-page:${fingerprint}${person}`); // not among the client's own keys, hubbub:…
+    return new AnswerMemory(storage, `hubbub-page:${fingerprint}${person}`); // the client's own keys begin with hubbub:
   }
 
   get isKept() {

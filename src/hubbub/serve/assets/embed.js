@@ -2,9 +2,10 @@
 //
 //   <script type="module" src="https://collector.example/embed.js" data-study></script>
 //
-// The question is in a frame with the collector's own origin, so that neither the scripts of the page around it nor its styles can
-// reach the answer. The frame has a fixed height (data-height, in pixels): one that followed the content would tell what was chosen.
-// data-token hands a person's token to the frame, behind the # of its address, which is never sent.
+// The question is in a frame with the collector's own origin, so that neither the scripts of the page around it nor its
+// styles can reach the answer. The frame has a fixed height (data-height, in pixels): one that followed the content
+// would tell what was chosen. data-token hands a person's token to the frame, behind the # of its address, which is
+// never sent; data-title names the frame.
 
 const HEIGHT = 760;
 

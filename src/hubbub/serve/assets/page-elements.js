@@ -1,4 +1,4 @@
-// Small helpers for building a page: every text is inserted as text, and inputs have no name, so that no form can hold them.
+// Small helpers for building a page: texts are inserted as texts, and inputs have no name, so that no form holds them.
 
 /** Return a new element with properties, and children that are elements or texts. */
 export function element(kind, properties = {}, ...children) {
@@ -14,7 +14,10 @@ export function element(kind, properties = {}, ...children) {
 /** Return an input that browsers neither remember, restore, correct nor send to a spelling service. */
 export function privateInput(type, properties = {}) {
   const quiet = { autocomplete: "off", autocapitalize: "off", spellcheck: false };
-  return element("input", { type, ...quiet, autocorrect: "off", "data-1p-ignore": "", "data-lpignore": "true", ...properties });
+  const managers = { "data-1p-ignore": "", "data-lpignore": "true" }; // of passwords, which would offer to keep it
+  const input = element("input", { type, ...quiet, ...managers, ...properties });
+  input.setAttribute("autocorrect", "off"); // as a property it is true or false, where there is one
+  return input;
 }
 
 /** Return a text that keeps its own direction of writing. */

@@ -1,7 +1,8 @@
 // The question page: choose, draw once, look at it, send it.
 //
-// The answer stays in the control until the report is drawn, and is forgotten then. What is sent was drawn before it was seen, and cannot be
-// drawn again: whoever could choose among draws would tell the answer by the choice. Examples are drawn apart, and never sent.
+// The answer stays in the control until the report is drawn, and is forgotten then. What is sent was drawn before it
+// was seen, and cannot be drawn again: whoever could choose among draws would tell the answer by the choice. Examples
+// are drawn apart, and never sent.
 
 import { Client, ClientError } from "./hubbub-client.js";
 import { answerControl } from "./answer-controls.js";
@@ -90,7 +91,7 @@ async function ask(study, user) {
   else choose(session, false);
 }
 
-// --- choose -----------------------------------------------------------------------------------------------------------
+// --- choose ----------------------------------------------------------------------------------------------------------
 
 let control = null;
 
@@ -130,11 +131,11 @@ function drawExamples({ examples, mechanism, domain, law }) {
   show("examples-title");
 }
 
-// --- draw -------------------------------------------------------------------------------------------------------------
+// --- draw ------------------------------------------------------------------------------------------------------------
 
 function draw(session) {
   const { memory, client, mechanism } = session;
-  const waiting = memory.read().drawn; // perhaps drawn in another tab meanwhile: there is one draw, not one for each tab
+  const waiting = memory.read().drawn; // perhaps drawn in another tab meanwhile: there is one draw for all tabs
   const report = waiting ?? withValue((value) => client.report(value, { mechanism }));
   if (!report) return;
   memory.keepDrawn(report);
@@ -150,7 +151,8 @@ function requestBody({ client, user }, { mechanism, output, key }) {
   return JSON.stringify({ fingerprint: client.fingerprint, reports: [report] });
 }
 
-const wordsOf = ({ domain, law }, { output }) => outputWords(domain, law, output).map((each) => element("li", {}, isolated(each)));
+const wordsOf = ({ domain, law }, { output }) =>
+  outputWords(domain, law, output).map((each) => element("li", {}, isolated(each)));
 
 function showDrawn(session, report, isNew) {
   session.report = report;
@@ -164,14 +166,15 @@ function showDrawn(session, report, isNew) {
   enter("drawn", isNew);
 }
 
-// --- send -------------------------------------------------------------------------------------------------------------
+// --- send ------------------------------------------------------------------------------------------------------------
 
 async function send(session) {
   const { memory, report } = session;
   const body = part("bytes").textContent; // what is shown is what is sent
   part("send").disabled = true;
   const { stored, answer } = await deliver(page.dataset.reports, body, (number, most) => {
-    part("sending").textContent = number === 1 ? "Sending…" : `No confirmation yet. Sending the same again (${number} of ${most})…`;
+    const again = `No confirmation yet. Sending the same again (${number} of ${most})…`;
+    part("sending").textContent = number === 1 ? "Sending…" : again;
   });
   if (stored) {
     memory.keepSent();
@@ -181,7 +184,7 @@ async function send(session) {
   const [error] = answer?.errors ?? [];
   part("sending").textContent = error
     ? `The collector did not take it: ${error.what}. What it expects: ${error.expected}. ${sentence(error.remedy)}`
-    : "The collector could not be reached. Nothing is lost: try again later, on this page. It counts once, however often it is sent.";
+    : "The collector could not be reached. Nothing is lost: try again later. It counts once, however often it is sent.";
   part("send").disabled = false;
   part("send").focus();
 }

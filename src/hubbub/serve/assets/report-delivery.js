@@ -1,4 +1,4 @@
-// Sends a report until the collector says that it is stored, always the same bytes with the same key: so it counts once.
+// Sends a report until the collector says that it is stored: always the same bytes, so that it counts once.
 
 const MAX_TRIES = 5;
 const PATIENCE = 20_000; // milliseconds for one answer
@@ -11,7 +11,7 @@ const wait = (milliseconds) => new Promise((done) => setTimeout(done, millisecon
 const isPassing = (status) => status >= 500 || status === 408 || status === 429;
 
 /**
- * Return { stored: true } with the collector's answer, or { stored: false } with its refusal, null if there was no answer.
+ * Return { stored, answer }: whether it is stored, and what the collector said, null if it said nothing.
  *
  * `trying` is called before each try with its number.
  */

@@ -15,7 +15,8 @@ function load() {
 }
 
 function tell({ computed, reports, users, problem }) {
-  const counted = reports === users ? `${reports.toLocaleString("en")} reports` : `${reports.toLocaleString("en")} reports of ${users.toLocaleString("en")} people`;
+  const people = reports === users ? "" : ` of ${users.toLocaleString("en")} people`;
+  const counted = `${reports.toLocaleString("en")} reports${people}`;
   const words = computed ? `${counted}, computed ${computed}.` : "No reports have been counted yet.";
   status.textContent = problem ? `${words} The last computation failed: ${problem}.` : words;
 }

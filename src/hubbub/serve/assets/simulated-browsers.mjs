@@ -1,4 +1,6 @@
-// Simulated people who answer a collector's question as its page does, with the client that it serves: node simulated-browsers.mjs URL < TASK
+// Simulated people who answer a collector's question as its page does, with the client that it serves.
+//
+//   node simulated-browsers.mjs URL < TASK
 //
 // The task is a JSON object with the shares of answers, the number of people, and within how many seconds they answer.
 

@@ -51,7 +51,8 @@ function setWords(domain, output) {
 }
 
 const SETS = ["rappor", "optimized-unary", "longitudinal-rappor", "subset-selection"];
-const OWN_WORDS = ["matrix", "cloaking", "warner", "forced-response", "unrelated-question", "crosswise-model", "geometric"]; // written for people
+const DESIGNS = ["warner", "forced-response", "unrelated-question", "crosswise-model"];
+const OWN_WORDS = ["matrix", "cloaking", "geometric", ...DESIGNS]; // outputs that are words already
 
 /** Return an output of a law in words: one for each attribute that it says something about. */
 export function outputWords(domain, law, output) {
