@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -433,8 +434,11 @@ def test_postgresql_holds_the_same_table(tmp_path: Path, server: Server) -> None
 
 
 def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
-    (tmp_path / "study.toml").write_text(STUDY)
+    """The question page and the results are there, too."""
+    (tmp_path / "study.toml").write_text(STUDY + '[question]\ntext = "How often?"\nmechanism = "light"\n')
+    (tmp_path / "token").write_text("a token of twenty letters\n")
     command = [sys.executable, "-m", "hubbub.cli", "serve", "study.toml", "--to", "sqlite:///r.db", "--port", "0"]
+    command += ["--results-token-file", "token", "--results-every", "3600"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:  # noqa: S603
         try:
             assert running.stderr is not None
@@ -444,6 +448,14 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
             request = Request(words[3].rstrip(","), body, {"Content-Type": "application/json"})  # noqa: S310  # our own
             with urlopen(request, timeout=30) as answer:  # noqa: S310
                 assert json.load(answer) == {"accepted": 1, "repeated": 0}
+            question, results = (running.stderr.readline().split()[-1] for _ in range(2))
+            with urlopen(question, timeout=30) as answer:  # noqa: S310
+                assert b"How often?" in answer.read()
+            with urlopen(f"{question}study.json", timeout=30) as answer:  # noqa: S310
+                assert json.load(answer)["question"] == {"text": "How often?", "mechanism": "light"}
+            assert results == f"{question}results"
+            with pytest.raises(HTTPError, match="401"):
+                urlopen(results, timeout=30)  # noqa: S310
             running.send_signal(signal.SIGINT)
             assert running.wait(30) == 0
             assert running.stderr.read() == ""
