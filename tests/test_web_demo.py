@@ -86,6 +86,8 @@ def test_its_folder_is_its_own(tmp_path: Path) -> None:
     token = prepare_web_demo(tmp_path)
     assert prepare_web_demo(tmp_path) == token
     assert (tmp_path / TOKEN_NAME).stat().st_mode & 0o077 == 0
+    with pytest.raises(hb.IntakeError, match="cannot use this folder"):
+        prepare_web_demo(tmp_path / STUDY_NAME)  # a file
     (tmp_path / STUDY_NAME).write_text("mine")
     with pytest.raises(hb.IntakeError, match="not its own"):
         prepare_web_demo(tmp_path)

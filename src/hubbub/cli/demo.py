@@ -27,18 +27,27 @@ def command(
         bool, typer.Option("--web", help="Instead: a question page, its collector, and live results, in a browser.")
     ] = False,
     people: Annotated[
-        int, typer.Option(metavar="N", min=0, max=1_000_000, help="--web: how many simulated people answer.")
-    ] = 1000,
+        int | None,
+        typer.Option(
+            metavar="N", min=0, max=1_000_000, help="--web: how many simulated people answer; 1,000 by default."
+        ),
+    ] = None,
     seconds: Annotated[
-        float, typer.Option(metavar="S", min=0, help="--web: within how many seconds they answer.")
-    ] = 60.0,
-    port: Annotated[int, typer.Option(metavar="N", help="--web: the port to listen at; 0 for any that is free.")] = 0,
+        float | None, typer.Option(metavar="S", min=0, help="--web: within how many seconds; 60 by default.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(metavar="N", help="--web: the port to listen at; any that is free by default.")
+    ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="--web: open the question page in a browser.")] = False,
 ) -> None:
     """Privatize the locations of a city's people, recover the map by every method, and compare with the truth."""
     if web:
-        _run_web(output, people, seconds, port, open_page)
+        _run_web(output, 1000 if people is None else people, 60.0 if seconds is None else seconds, port or 0, open_page)
         return
+    if open_page or any(option is not None for option in (people, seconds, port)):
+        raise typer.BadParameter(
+            "these are about the demo in a browser", param_hint="--people, --seconds, --port, --open without --web"
+        )
     from hubbub.demo import prepare_folder, run_demo, write_demo
 
     prepare_folder(output)

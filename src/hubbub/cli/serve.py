@@ -43,8 +43,9 @@ def command(
         ),
     ] = None,
     results_every: Annotated[
-        float, typer.Option(metavar="SECONDS", min=1, help="Compute the results anew at most this often.")
-    ] = 10.0,
+        float | None,
+        typer.Option(metavar="SECONDS", min=1, help="Compute the results at most this often; 10 by default."),
+    ] = None,
 ) -> None:
     """Take reports over HTTP, check them by the study, and store them durably; ask the study's question on a page."""
     from hubbub.cli.progress_bar import follow
@@ -54,7 +55,7 @@ def command(
 
     described = read_study(study)
     with needs_packages("hubbub serve"):
-        from hubbub.serve.api import Listening, serve
+        from hubbub.serve.api import RESULTS_SECONDS, Listening, serve
         from hubbub.serve.results_access import read_results_token
         from hubbub.serve.token_issue import issue
     if issue_tokens is not None:
@@ -71,6 +72,8 @@ def command(
         )
 
     results_token = read_results_token(results_token_file)
+    if results_every is not None and results_token is None:
+        raise typer.BadParameter("there are no results without a token", param_hint="--results-every")
 
     def ready(listening: Listening) -> None:
         err().print(f"taking reports at {listening.url}/reports, stored in {listening.table}", soft_wrap=True)
@@ -96,7 +99,7 @@ def command(
         proxies=proxy or (),
         client_study=document,
         results_token=results_token,
-        results_every=results_every,
+        results_every=results_every or RESULTS_SECONDS,
         ready=ready,
         log=log,
     )

@@ -35,6 +35,7 @@ from hubbub.serve.web_pages import page_routes
 STORES: dict[str, type[ReportStore]] = {"sqlite": SQLiteStore, "postgresql": PostgreSQLStore}
 DEFAULT_TABLE = "reports"
 KEEP_ALIVE_SECONDS = 30
+RESULTS_SECONDS = 10.0  # between two computations of the results
 STOP_SECONDS = 30  # for requests that arrive when the collector is told to stop
 BACKLOG = 2048
 # Threads hand over Python's lock this often: the thread that commits must not wait long for the event loop.
@@ -59,7 +60,7 @@ def serve(
     proxies: Sequence[str] = (),
     client_study: Mapping[str, Any] | None = None,
     results_token: str | None = None,
-    results_every: float = 10.0,
+    results_every: float = RESULTS_SECONDS,
     ready: Callable[[Listening], None] = lambda _: None,
     log: Callable[[str], None] = lambda _: None,
 ) -> None:

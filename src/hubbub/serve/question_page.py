@@ -52,6 +52,8 @@ def page_headers(*, frames: Sequence[str] = (), forms: bool = False, frame_sourc
         "base-uri": "'none'",
         "form-action": "'self'" if forms else "'none'",
         "frame-ancestors": " ".join(frames) or "'none'",
+        "require-trusted-types-for": "'script'",  # no text can become markup
+        "trusted-types": "'none'",
     }
     return {
         "content-security-policy": "; ".join(f"{name} {allowed}" for name, allowed in policy.items()),

@@ -19,6 +19,7 @@ from hubbub.intake.privatizing.client_document import client_document
 from hubbub.intake.study_files import read_study
 from hubbub.serve.api import Listening, serve
 from hubbub.serve.question_page import PACKAGE
+from hubbub.serve.results_access import read_results_token
 from hubbub.serve.simulated_people import MODULE
 
 STUDY_NAME, DATABASE_NAME, TOKEN_NAME = "web-study.toml", "web-reports.db", "web-results.token"
@@ -62,21 +63,26 @@ class WebDemo:
 
 def prepare_web_demo(folder: Path) -> str:
     """Write the study and the token of the results; return the token. An earlier demo there goes on."""
-    folder.mkdir(parents=True, exist_ok=True)
     study, token = folder / STUDY_NAME, folder / TOKEN_NAME
-    if study.exists() and study.read_text(encoding="utf-8") != STUDY_TEXT:
-        raise IntakeError(
-            "the demo would overwrite a file that is not its own",
-            where=str(folder),
-            got=STUDY_NAME,
-            expected="a new folder, or one of an earlier demo",
-            remedy="name another folder with -o",
-        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        is_foreign = study.exists() and study.read_text(encoding="utf-8") != STUDY_TEXT
+    except (OSError, UnicodeDecodeError) as error:
+        raise _refused(folder, "the demo cannot use this folder", str(error)) from None
+    if is_foreign:
+        raise _refused(folder, "the demo would overwrite a file that is not its own", STUDY_NAME)
     if not study.exists():
         write_file(study, STUDY_TEXT.encode())
     if not token.exists():
         write_file(token, f"{secrets.token_urlsafe(18)}\n".encode(), private=True)
-    return token.read_text(encoding="utf-8").strip()
+    made = read_results_token(token)
+    assert made is not None  # noqa: S101  # a file has one, or is refused
+    return made
+
+
+def _refused(folder: Path, what: str, got: str) -> IntakeError:
+    expected = "a new folder, or one of an earlier demo"
+    return IntakeError(what, where=str(folder), got=got, expected=expected, remedy="name another folder with -o")
 
 
 def run_web_demo(
