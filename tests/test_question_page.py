@@ -627,6 +627,7 @@ def test_repeated_reports_are_made_from_what_is_kept(chromium: Browser, tmp_path
             tab.locator("#draw").click()
             tab.locator("#send").click()
             recorded.shows("done")
+            assert tab.locator("#other").is_hidden()  # somebody else would have the same noise
             permanent = tab.evaluate("Object.values(localStorage).filter((text) => text.includes('0x'))")
             tab.locator("#again").click()
             answer(recorded, find_tea)
@@ -636,6 +637,24 @@ def test_repeated_reports_are_made_from_what_is_kept(chromium: Browser, tmp_path
             recorded.shows("problem")
             assert recorded.posts == []
     assert len(stored(tmp_path, "weekly")) == 2
+
+
+@pytest.mark.slow
+def test_people_with_tokens_share_no_noise_in_one_browser(chromium: Browser, tmp_path: Path) -> None:
+    text = LONGITUDINAL.replace("[collector]", '[collector]\naccess = "tokens"')
+    (tmp_path / "shared.toml").write_text(text)
+    key = TokenKey.read_or_make(tmp_path / "key", hb.read_study(tmp_path / "shared.toml").fingerprint)
+    with (
+        collecting(tmp_path, "shared", text, tokens_key=tmp_path / "key") as running,
+        opened(chromium, f"{running.url}/#token={key.issue()}") as recorded,
+    ):
+        answer(recorded, find_tea)
+        recorded.tab.goto("about:blank")
+        recorded.tab.goto(f"{running.url}/#token={key.issue()}")
+        answer(recorded, find_tea)
+        kept = recorded.tab.evaluate("Object.values(localStorage).filter((text) => text.includes('0x')).length")
+        assert kept == 2  # a permanent response of each
+    assert len(stored(tmp_path, "shared")) == 2
 
 
 HOST = """<!DOCTYPE html><title>host</title><h1>A page of somebody else</h1>

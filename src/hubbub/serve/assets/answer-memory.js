@@ -23,19 +23,24 @@ export function browserStorage() {
   }
 }
 
+/** Return the part of a storage that belongs to the person with a token; all of it where there are no tokens. */
+export async function personalStorage(storage, token) {
+  if (!storage || !token) return storage;
+  const person = `:${await digestOf(token)}`;
+  return {
+    getItem: (key) => storage.getItem(key + person),
+    setItem: (key, text) => storage.setItem(key + person, text),
+  };
+}
+
 export class AnswerMemory {
   #storage;
   #key;
   #state = { drawn: null, sent: 0 }; // for this page, where nothing can be kept
 
-  constructor(storage, key) {
+  constructor(storage, fingerprint) {
     this.#storage = storage;
-    this.#key = key;
-  }
-
-  static async of(storage, fingerprint, token) {
-    const person = token ? `:${await digestOf(token)}` : "";
-    return new AnswerMemory(storage, `hubbub-page:${fingerprint}${person}`); // the client's own keys begin with hubbub:
+    this.#key = `hubbub-page:${fingerprint}`; // the client's own keys begin with hubbub:
   }
 
   get isKept() {

@@ -6,7 +6,7 @@
 
 import { Client, ClientError } from "./hubbub-client.js";
 import { answerControl } from "./answer-controls.js";
-import { AnswerMemory, browserStorage } from "./answer-memory.js";
+import { AnswerMemory, browserStorage, personalStorage } from "./answer-memory.js";
 import { element, isolated, show } from "./page-elements.js";
 import { deliver } from "./report-delivery.js";
 import { outputWords } from "./value-words.js";
@@ -58,7 +58,6 @@ async function start() {
   const mechanism = page.dataset.mechanism;
   const law = JSON.parse(text).mechanisms[mechanism];
   const isLongitudinal = law.kind === "longitudinal-rappor";
-  if (isLongitudinal) part("kept").textContent = client.remember(storage ?? {});
   const study = { client, examples, storage, mechanism, law, isLongitudinal, domain: client.domain };
   if (page.dataset.access === "tokens" && !linkToken()) askToken(study);
   else await ask(study, page.dataset.access === "tokens" ? linkToken() : undefined);
@@ -74,7 +73,9 @@ function askToken(study) {
 }
 
 async function ask(study, user) {
-  const memory = await AnswerMemory.of(study.storage, study.client.fingerprint, user);
+  const storage = await personalStorage(study.storage, user);
+  const memory = new AnswerMemory(storage, study.client.fingerprint);
+  if (study.isLongitudinal) part("kept").textContent = study.client.remember(storage ?? {});
   show("forgetful", !memory.isKept);
   const { drawn, sent } = memory.read();
   const session = { ...study, memory, user };
@@ -202,7 +203,8 @@ function showDone(session, sending) {
       : "The collector has stored it, once.";
   }
   show("again", session.isLongitudinal);
-  show("other", page.dataset.access !== "tokens");
+  // Permanent responses belong to one person: somebody else would send the same noise.
+  show("other", page.dataset.access !== "tokens" && !session.isLongitudinal);
   enter("done", sending !== null);
 }
 
