@@ -1,6 +1,7 @@
 # Two commands do everything on a fresh machine with python3 (3.11 or newer, with venv) and make:
 #   make demo    sets up, then recovers a map from noisy reports, with a picture
 #   make test    sets up, then runs all checks
+# make demo-web shows the rest in a browser: a question page, its collector, simulated people and live results.
 PYTHON ?= python3
 VENV := .venv
 ifeq ($(OS),Windows_NT)
@@ -20,10 +21,14 @@ TEST_SETTINGS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMB
 # What does not need each other is made side by side: a browser for the tests while the packages are installed.
 MAKEFLAGS += --jobs=2
 
-.PHONY: docs docs-serve demo test lint style format slow matrix package paper benchmarks studies accuracy few-values clean
+.PHONY: docs docs-serve demo demo-web test lint style format slow matrix package paper benchmarks studies accuracy few-values clean
 
 demo: $(RUNTIME)
 	$(BIN)/hubbub demo -o demo-output
+
+demo-web: $(RUNTIME)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[serve]"
+	$(BIN)/hubbub demo --web -o demo-output
 
 # Types are checked beside the tests: for a minute they would keep one core busy and the other idle.
 test: style browser
@@ -64,7 +69,7 @@ paper: $(RUNTIME)
 # One after the other: each wants the machine for itself. COUNTS names the paper's counts of San Francisco.
 COUNTS ?= $(wildcard ../shared/data/gowalla_sf_24x16.csv)
 benchmarks: $(READY)
-	for name in startup maximum randomized_response unary hashing several_attributes batch planar sampling epsilon sizes peers trust auto intake places cluster kills reproduce plan report; do \
+	for name in startup maximum randomized_response unary hashing several_attributes batch planar sampling epsilon client_faults sizes javascript peers trust auto intake places cluster kills reproduce plan report; do \
 	  $(BIN)/python benchmarks/$$name.py $$(case $$name in maximum|batch|peers|trust|auto|reproduce|plan) echo "$(if $(COUNTS),--counts $(COUNTS))";; esac) || exit 1; \
 	done
 	$(BIN)/python benchmarks/table.py
@@ -115,7 +120,7 @@ $(RUNTIME): $(CREATED)
 
 # What the tests need, too; one after the other where both are asked for in one command. The tests load only a small part of
 # what is installed: Python compiles that when it is first imported, which is quicker than compiling everything here.
-$(READY): $(CREATED) $(if $(filter demo paper,$(MAKECMDGOALS)),$(RUNTIME))
+$(READY): $(CREATED) $(if $(filter demo demo-web paper,$(MAKECMDGOALS)),$(RUNTIME))
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[dev]"
 	@$(PYTHON) -c "[open(name, 'w').close() for name in ('$(RUNTIME)', '$(READY)')]"
 

@@ -28,6 +28,8 @@ ORDER = (
     "planar",
     "sampling",
     "epsilon",
+    "client_faults",
+    "javascript",
     "unary",
     "hashing",
     "several_attributes",

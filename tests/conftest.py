@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import browsing
+import node
 import servers
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: Any) -> Generator[None]:
-    """Say, after everything else, how many tests did not run for want of a browser or a database, and the remedy."""
+    """Say, after everything else, how many tests did not run for want of a browser, Node or a database; the remedy."""
     yield
     skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
     browser = [reason for reason in skipped if browsing.MISSING in reason]
@@ -58,6 +59,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> Generator[None]:
         terminalreporter.write_line(
             "Pages were not opened in a real browser: no chromium was found. Install one (apt-get install chromium), "
             "or name one: HUBBUB_CHROMIUM=/path/to/chrome make test"
+        )
+    scripts = [reason for reason in skipped if node.MISSING in reason]
+    if scripts:
+        terminalreporter.section(f"{len(scripts)} tests of the JavaScript client did not run", sep="!")
+        terminalreporter.write_line(
+            "No node was found. Install Node 20 or newer (apt-get install nodejs), or name one: HUBBUB_NODE=/path/to/it"
         )
     database = [reason for reason in skipped if servers.MISSING in reason]
     if database:

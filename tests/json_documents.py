@@ -109,6 +109,12 @@ def write_inputs(folder: Path) -> None:
     (folder / "marked.csv").write_text("time,output\n2026-11-01,tea\n2026-11-02,water\n2026-11-03,tea\n")
     (folder / "people.csv").write_text("output.drink,output.age\n" + "tea,1\ntea,2\ncoffee,2\n" * 20)
     (folder / "alone.csv").write_text("mechanism,output.sex,output.town\n" + "one,f,\none,,a\none,m,\none,,b\n" * 20)
+    drawn = [f"{value},parts,{'high' if value == 3 else 'low'}" for value in (1, 2, 3) * 40]
+    noisy = draw.choices((1, 2, 3), (73, 17, 10), k=60), draw.choices((1, 2, 3), (10, 17, 73), k=60)
+    drawn += [f"{value},noise,{output}" for value, outputs in zip((1, 3), noisy, strict=True) for output in outputs]
+    (folder / "drawn.csv").write_text("\n".join(["value,mechanism,output", *drawn]) + "\n")
+    answers = draw.choices(["tea", "coffee", "water"], [79, 10.5, 10.5], k=120)
+    (folder / "one.csv").write_text("value,output\n" + "".join(f"tea,{answer}\n" for answer in answers))
     (folder / "wrong.csv").write_text("output\ntea\nwater\ntee\n")
     (folder / "plain.csv").write_text("output\n" + "tea\ncoffee\ntea\nwater\n" * 20)
     (folder / "values.csv").write_text("value,note\ntea,a\nwater,b\n")
@@ -134,6 +140,7 @@ RUNS: dict[str, list[str]] = {
         "privatize drinks.toml values.csv -o private.csv --json",
         "privatize two.toml --export-tables tables.json --json",
     ],
+    "export-client": ["export-client two.toml -o study.json --json"],
     "collect and merge": [
         "collect drinks.toml reports.csv --by region -o a.tally.parquet --json",
         "collect drinks.toml weighted.csv -o weighted.tally.parquet --json",
@@ -191,6 +198,10 @@ RUNS: dict[str, list[str]] = {
         "audit two.toml --draws 2000 --json",
         "audit daily.toml --draws 2000 --json",
         "audit pair.toml --draws 2000 --json",
+    ],
+    "audit of outputs": [
+        "audit two.toml --outputs drawn.csv --json",
+        "audit drinks.toml --outputs one.csv --json",
     ],
 }
 

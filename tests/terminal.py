@@ -22,9 +22,9 @@ from typing import Any
 WAITING = """
 import atexit, gc, json, os, sys, threading
 import importlib, hubbub.cli.app, hubbub.public
-from hubbub.cli.commands import COMMANDS
+from hubbub.cli.commands import COMMANDS, module_of
 for name in COMMANDS:
-    importlib.import_module(f"hubbub.cli.{name}")
+    importlib.import_module(module_of(name))
 import duckdb, matplotlib.backends.backend_agg, matplotlib.figure, ot, pandas, pyarrow.csv, pyarrow.parquet, scipy.stats
 
 gc.collect()

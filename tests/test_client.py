@@ -293,6 +293,12 @@ REFUSED = [
     ("[domain]\nkind = 'categories'\nlabels = ['5']\n", "kind = 'rappor'\nepsilon = 1.0", "two values or more"),
     ("[domain]\nkind = 'categories'\nlabels = ['5', '5']\n", "kind = 'rappor'\nepsilon = 1.0", "each once"),
     (HOLES.replace("11]", "12]"), "kind = 'rappor'\nepsilon = 1.0", "cells of the grid"),
+    (INTEGERS, "kind = 'rappor'\nepsilon = 1.0\n[question]\ntext = ' '", "a text of 1 to 10000 letters"),
+    (INTEGERS, "kind = 'rappor'\nepsilon = 1.0\n[question]\ntext = '?'\nmechanism = 'n'", "one of m"),
+    (INTEGERS, "kind = 'rappor'\nepsilon = 1.0\n[question]\ntext = '?'\nanswer = '5'", "text, help, thanks"),
+    (INTEGERS, "kind = 'rappor'\nepsilon = 1.0\n[collector]\ntime = 'minute'", "one of day, none, hour"),
+    (INTEGERS, "kind = 'rappor'\nepsilon = 1.0\n[collector]\nmax_request_bytes = 10", "from 1000"),
+    (INTEGERS, "kind = 'rappor'\nepsilon = 1.0\n[collector]\norigins = ['https://a.org/page']", "a list of sites"),
 ]
 
 

@@ -17,15 +17,13 @@ import pytest
 import hubbub as hb
 from hubbub.cli import app as program
 from hubbub.cli.app import main
-from hubbub.cli.commands import COMMANDS
+from hubbub.cli.commands import COMMANDS, module_of
 from studies import LIGHT_TOML
 from test_secrets import ADDRESS, PASSWORD, WORDS
 
 Run = Callable[..., tuple[object, str, str]]
 PARTS = ("what", "where", "got", "expected", "remedy")
-COMMAND_PARAMETERS = {
-    name: inspect.signature(import_module(f"hubbub.cli.{name}").command).parameters for name in COMMANDS
-}
+COMMAND_PARAMETERS = {name: inspect.signature(import_module(module_of(name)).command).parameters for name in COMMANDS}
 PRINTING = [name for name, parameters in COMMAND_PARAMETERS.items() if "as_json" in parameters]
 # Words with which each command that prints JSON fails on what it reads.
 GONE: dict[str, list[str]] = {

@@ -62,7 +62,7 @@ def test_metadata_are_complete() -> None:
     for topic in ("Operating System", "Topic", "Intended Audience", "Development Status"):
         assert any(name.startswith(f"{topic} ::") for name in classifiers), topic
     assert classifiers == sorted(classifiers)
-    assert PROJECT["optional-dependencies"]["all"] == ["hubbub[cluster]"]
+    assert PROJECT["optional-dependencies"]["all"] == ["hubbub[cluster]", "hubbub[serve]"]
 
 
 def test_the_citation_is_valid() -> None:

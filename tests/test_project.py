@@ -27,11 +27,12 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hubbub"
 
 PUBLIC = """
-__version__ Audit audit Band band Bins Categories Change Check check Cloaking ClusterError ClusterReports collect
+__version__ Audit audit audit_samples SampleAudit
+Band band Bins Categories Change Check check Cloaking ClusterError ClusterReports collect
 compare compare_groups Comparison CrosswiseModel DistanceError Domain DomainError earth_mover_distance
 error_probability Estimate estimate EstimateError Exponential export_tables fit_test FitTest ForcedResponse Geometric
 Grid GroupComparison HubbubError HubbubWarning Identification identify ImpossibleReportError IntakeError Integers
-Independence independence
+export_client Independence independence
 Interval interval kl_divergence Laplace LocalHashing log_likelihood LongitudinalRappor Matrix Mechanism MechanismError
 merge optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric PlanarLaplace privatize_file Quantile
 rake SurveyWeights Product Split SampleOne SampleOneWithFakes plan_attributes AttributesPlan

@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 import hubbub as hb
 import json_documents
 from hubbub.cli.app import app
-from hubbub.cli.commands import COMMANDS
-from hubbub.client import STUDY_COLUMNS, WAYS_TO_REPORT
+from hubbub.cli.commands import COMMANDS, module_of
+from hubbub.client import COLLECTOR_CHOICES, COLLECTOR_LIMITS, QUESTION_ENTRIES, STUDY_COLUMNS, WAYS_TO_REPORT
 from hubbub.core.text import kebab
 from hubbub.intake.reject_causes import CAUSES
 from hubbub.intake.study import LIMITS
@@ -73,7 +73,7 @@ def test_every_command_has_a_page() -> None:
     for name in COMMANDS:
         text = (PAGES / f"{name}.md").read_text()
         assert text.startswith(f"# hubbub {name}\n")
-        assert re.findall(r":::\{(command[a-z-]*)\} (\w+)\n", text) == [("command", name), ("command-options", name)]
+        assert re.findall(r":::\{(command[a-z-]*)\} ([\w-]+)\n", text) == [("command", name), ("command-options", name)]
         assert f"\n{name}\n" in index
 
 
@@ -154,7 +154,7 @@ def test_the_examples_of_study_files_have_every_kind_and_entry(studies: list[hb.
     kinds = {kebab(type(mechanism).__name__) for study in studies for mechanism in study.mechanisms.values()}
     assert kinds == set(MECHANISMS)
     documents = [tomllib.loads(text) for text in blocks(REFERENCE / "study-file.md", "toml")]
-    assert {"version", "name", "domain", "mechanisms", "columns", *LIMITS} == {
+    assert {"version", "name", "domain", "mechanisms", "columns", "question", "collector", *LIMITS} == {
         key for each in documents for key in each
     }
 
@@ -162,7 +162,13 @@ def test_the_examples_of_study_files_have_every_kind_and_entry(studies: list[hb.
 def test_the_page_of_study_files_has_every_entry() -> None:
     rows = tables(REFERENCE / "study-file.md")
     top = {name for row in rows["entries-at-the-top"] for name in named(row[0])}
-    assert top == {"version", "name", *LIMITS, "[domain]", "[mechanisms.NAME]", "[columns]"}
+    tables_of_studies = {"[domain]", "[mechanisms.NAME]", "[columns]", "[question]", "[collector]"}
+    assert top == {"version", "name", *LIMITS, *tables_of_studies}
+    assert [named(row[0])[0] for row in rows["question"]] == list(QUESTION_ENTRIES)
+    collector = {named(row[0])[0]: row[2] for row in rows["collector"]}
+    assert set(collector) == {*COLLECTOR_CHOICES, *COLLECTOR_LIMITS, "origins"}
+    assert all(f'`"{choice}"`' in collector[name] for name, choices in COLLECTOR_CHOICES.items() for choice in choices)
+    assert all(f"default {default:,}" in collector[name] for name, (_, default, _) in COLLECTOR_LIMITS.items())
     columns = [name for row in rows["columns"] for name in named(row[0])]
     assert sorted(columns) == sorted(STUDY_COLUMNS)
     mechanisms = {named(row[0])[0]: set(named(row[1])) for row in rows["mechanisms"]}
@@ -328,4 +334,4 @@ def test_commands_that_print_json_are_on_the_page() -> None:
 
 
 def command_of(name: str) -> Any:
-    return importlib.import_module(f"hubbub.cli.{name}").command
+    return importlib.import_module(module_of(name)).command

@@ -27,6 +27,8 @@ ADDRESS = f"postgresql://app:{PASSWORD}@localhost:1/db#reports"  # nothing liste
 WORDS: dict[str, list[str]] = {
     "new": ["integers", "-o", "new.toml"],
     "privatize": ["study.toml", "values.csv", "-o", "private.csv", "--mechanism", "light"],
+    "export-client": ["study.toml", "-o", "study.json"],
+    "serve": ["tokens.toml", "--issue-tokens", "1", "--tokens-key", "tokens.key"],
     "collect": ["study.toml", "reports.csv", "-o", "a.tally.parquet"],
     "merge": ["one.tally.parquet", "two.tally.parquet", "-o", "all.tally.parquet"],
     "estimate": ["study.toml", "reports.csv", "--method", "inv-p", "--quick"],
@@ -70,6 +72,7 @@ def options(command: Any) -> Iterator[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("secrets")
     (where / "study.toml").write_text(LIGHT_TOML)
+    (where / "tokens.toml").write_text(LIGHT_TOML + '[collector]\naccess = "tokens"\n')
     (where / "reports.csv").write_text("output\n3\n4\n4\n")
     (where / "values.csv").write_text("value\n3\n")
     for name, rows in {"one": "3\n", "two": "3\n4\n"}.items():

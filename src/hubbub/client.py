@@ -71,12 +71,23 @@ STUDY_COLUMNS = (  # entries of a study's table [columns]: what the columns of i
     *("output", "user", "mechanism", "weight", "stratum", "cluster", "group", "time", "watermark"),
     *("lat", "lon", "x", "y"),
 )
+QUESTION_ENTRIES = ("text", "help", "thanks", "mechanism")  # of a study's table [question]: what a page asks
+MAX_QUESTION_LETTERS = 10_000
+COLLECTOR_CHOICES = {  # entries of a study's table [collector], the first is the default
+    "access": ("open", "tokens"),  # who may send: everybody, or people with a token
+    "time": ("day", "none", "hour"),  # what is kept of the time of arrival
+}
+COLLECTOR_LIMITS = {  # whole numbers: least, default, most
+    "max_requests_per_minute": (1, 600, 1_000_000_000),
+    "max_request_bytes": (1_000, 1_000_000, 1_000_000_000),
+}
 
 MECHANISM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")  # as text
 WHOLE_FLOAT = re.compile(r"[+-]?[0-9]{1,19}\.0")  # as floats are written
 PROBABILITY = re.compile(r"[0-9]{1,60}(?:/[0-9]{1,60}|(?:\.[0-9]{1,60})?(?:[eE][+-]?[0-9]{1,3})?)")
 NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")  # possessive: never backtracks
+ORIGIN = re.compile(r"https?://(?:[a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::[0-9]{1,5})?")  # as browsers send it
 ADDRESS_PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30}:/+[^\s/@:]*):[^\n]*@")
 EARTH_RADIUS_KM = 6371.0088
 RELATIVE_TIE = 1e-9  # distances that differ by less, relatively, count as equal
@@ -751,6 +762,7 @@ class StudyValues:
     sides: tuple[float, float] = (0.0, 0.0)
     whole: bool = True  # no cell of the map is missing
     diameter: float = 1.0  # the largest distance between two values
+    bounds: tuple[float, ...] = ()  # edges of bins; south, west, north and east of a map
     attributes: Mapping[str, StudyValues] = field(default_factory=dict)  # of a product
     barred: Sequence[Mapping[str, frozenset[int]]] = ()  # rules: positions of attributes that cannot meet
 
@@ -786,6 +798,8 @@ class StudyValues:
         """Return the position of a value among the labels."""
         try:
             position = self.find(value)
+        except ClientError:  # of several attributes, which says more
+            raise
         except (TypeError, ValueError, OverflowError):
             position = None
         if position is None:
@@ -886,7 +900,8 @@ def _parse_bins(table: _StudyTable) -> StudyValues:
     centres = [(left + right) / 2 for left, right in pairwise(edges)]
     if len(centres) < 2:
         return StudyValues("bins", range(len(centres)), find)
-    return StudyValues("bins", range(len(centres)), find, even_step(centres), diameter=centres[-1] - centres[0])
+    step, diameter = even_step(centres), centres[-1] - centres[0]
+    return StudyValues("bins", range(len(centres)), find, step, diameter=diameter, bounds=tuple(edges))
 
 
 def _parse_grid(table: _StudyTable) -> StudyValues:
@@ -936,7 +951,8 @@ def _parse_grid(table: _StudyTable) -> StudyValues:
     diameter = math.hypot((columns - 1) * sides[0], (rows - 1) * sides[1])
     if not whole:
         diameter = _kept_diameter([divmod(cell, columns) for cell in labels], sides)
-    return StudyValues("grid", labels, find, None, columns, rows, sides, whole, diameter)
+    bounds = (south, west, north, east) if on_map else ()
+    return StudyValues("grid", labels, find, None, columns, rows, sides, whole, diameter, bounds)
 
 
 def _kept_diameter(cells: Sequence[tuple[int, int]], sides: tuple[float, float]) -> float:
@@ -1379,10 +1395,47 @@ Draw = Callable[[int], str]  # from the position of a value to an output, as rep
 CombinationDraw = Callable[[tuple[int, ...]], str]  # from the positions of several attributes
 
 
+def drawn_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    """Return the whole numbers, fractions and texts that outputs of a mechanism without tables are drawn from.
+
+    Clients in other languages get the same ones (`hubbub export-client`).
+    """
+    kind, extra, exact, count = mechanism.kind, mechanism.extra, Fraction(mechanism.epsilon), len(values.labels)
+    if kind == "cloaking":
+        return {"regions": [str(region) for region in extra]}
+    if kind in SURVEY_DESIGNS:
+        answers = CROSSWISE_ANSWERS if kind == "crosswise-model" else values.labels
+        return {"answers": [str(answer) for answer in answers], "chances": list(extra)}
+    if kind == "randomized-response" and extra is not None:
+        return {"kept": kept_truth(count, extra)}
+    if kind == "randomized-response":
+        return dict(zip(("width", "keep"), response_parameters(count, exact), strict=True))
+    if kind == "local-hashing":
+        return {"buckets": extra, **dict(zip(("width", "keep"), response_parameters(extra, exact), strict=True))}
+    if kind in ("rappor", "optimized-unary"):
+        width, one = flip_parameters(exact / 2 if kind == "rappor" else exact)
+        own = (1 << width) - one if kind == "rappor" else 1 << (width - 1)
+        return {"width": width, "own": own, "other": one}
+    if kind == "longitudinal-rappor":
+        parameters = longitudinal_parameters(exact, Fraction(extra))
+        return dict(zip(("width", "one", "turned"), parameters, strict=True))
+    if kind == "subset-selection":
+        return {"size": extra, **dict(zip(("width", "out"), subset_parameters(count, extra, exact), strict=True))}
+    if kind == "planar-geometric":
+        epsilon = mechanism.epsilon
+        _check_steps(mechanism, epsilon * min(values.sides), epsilon * max(values.sides), MIN_NOISE_RATE)
+        axes = [axis_noise(epsilon, side) for side in values.sides]
+        return {"rate": exact * EPSILON_SHRINK, "axes": axes, "truncated": extra}
+    rate = exact * EPSILON_SHRINK * (values.step if values.step is not None else 1)
+    if kind != "truncated-geometric":
+        step = mechanism.epsilon if kind == "geometric" else float(rate)
+        _check_steps(mechanism, step, step, MIN_NOISE_RATE if kind == "geometric" else MIN_STEP_NATS)
+    return {"noise": line_noise(rate, rounded=kind == "laplace")}
+
+
 def _make_draw(mechanism: MechanismFields, values: StudyValues) -> Draw:
     """Return the function that draws outputs of a mechanism."""
-    kind, epsilon, extra = mechanism.kind, mechanism.epsilon, mechanism.extra
-    count, labels, exact = len(values.labels), values.labels, Fraction(mechanism.epsilon)
+    kind, count, labels = mechanism.kind, len(values.labels), values.labels
     if mechanism.needs_tables(values):
         raise ClientError(
             "this mechanism needs a file of tables",
@@ -1391,42 +1444,30 @@ def _make_draw(mechanism: MechanismFields, values: StudyValues) -> Draw:
             expected="a file written by: hubbub privatize STUDY --export-tables FILE",
             remedy="pass it as Client(study, tables)",
         )
+    law = drawn_numbers(mechanism, values)
     if kind == "cloaking":
-        return lambda position: str(extra[position])
+        return lambda position: str(law["regions"][position])
     if kind in SURVEY_DESIGNS:
-        answers = CROSSWISE_ANSWERS if kind == "crosswise-model" else labels
-        return lambda position: str(answers[0 if draw_chance(extra[position]) else 1])
-    if kind == "randomized-response" and extra is not None:
-        kept = kept_truth(count, extra)
-        return lambda position: str(labels[(random_below(count), position)[draw_chance(kept)]])
+        return lambda position: str(law["answers"][0 if draw_chance(law["chances"][position]) else 1])
+    if "kept" in law:
+        return lambda position: str(labels[(random_below(count), position)[draw_chance(law["kept"])]])
     if kind == "randomized-response":
-        width, keep = response_parameters(count, exact)
-        return lambda position: str(labels[draw_response(position, count, width, keep)])
+        return lambda position: str(labels[draw_response(position, count, **law)])
+    if kind == "local-hashing":
+        return _hashed_draw(**law)
     if kind == "geometric":
-        _check_steps(mechanism, epsilon, epsilon, MIN_NOISE_RATE)
-        along = line_noise(exact * EPSILON_SHRINK)
-        return lambda position: str(labels[position] + along.draw())
+        return lambda position: str(labels[position] + law["noise"].draw())
     if kind in ("truncated-geometric", "laplace"):
-        rate = exact * EPSILON_SHRINK * (values.step if values.step is not None else 1)
-        if kind == "laplace":
-            _check_steps(mechanism, float(rate), float(rate), MIN_STEP_NATS)
-        along = line_noise(rate, rounded=kind == "laplace")
-        return lambda position: str(labels[min(max(position + along.draw(count), 0), count - 1)])
+        return lambda position: str(labels[min(max(position + law["noise"].draw(count), 0), count - 1)])
     if kind == "planar-geometric":
-        _check_steps(mechanism, epsilon * min(values.sides), epsilon * max(values.sides), MIN_NOISE_RATE)
-        return _planar_draw(values, epsilon, truncated=extra)
+        return _planar_draw(values, mechanism.epsilon, law["truncated"])
     if kind in ("rappor", "optimized-unary"):
-        width, one = flip_parameters(exact / 2 if kind == "rappor" else exact)
-        own = (1 << width) - one if kind == "rappor" else 1 << (width - 1)
-        return lambda position: packed_hex(draw_bits(count, position, width, own, one))
-    if kind == "longitudinal-rappor":
-        width, one, turned = longitudinal_parameters(exact, Fraction(extra))
-        own = (1 << width) - one
-        return lambda position: packed_hex(flip_bits(draw_bits(count, position, width, own, one), width, turned))
+        return lambda position: packed_hex(draw_bits(count, position, **law))
     if kind == "subset-selection":
-        width, out = subset_parameters(count, extra, exact)
-        return lambda position: packed_hex(draw_subset(count, position, extra, width, out))
-    return _hashed_draw(extra, *response_parameters(extra, exact))
+        return lambda position: packed_hex(draw_subset(count, position, **law))
+    width, one, turned = law["width"], law["one"], law["turned"]
+    own = (1 << width) - one
+    return lambda position: packed_hex(flip_bits(draw_bits(count, position, width, own, one), width, turned))
 
 
 def _combination_draw(mechanism: MechanismFields, draws: Mapping[str, Draw], values: StudyValues) -> CombinationDraw:
@@ -1455,9 +1496,14 @@ def _combination_draw(mechanism: MechanismFields, draws: Mapping[str, Draw], val
 
 def _chance_table(chances: Sequence[Fraction]) -> Callable[[], int]:
     """Return the function that draws a place in a list with these probabilities."""
+    sums = list(accumulate(chance_weights(chances)))
+    return lambda: bisect_right(sums, random_below(sums[-1]))
+
+
+def chance_weights(chances: Sequence[Fraction]) -> list[int]:
+    """Return the smallest whole numbers in the proportions of fractions that add up to 1."""
     whole = math.lcm(*(chance.denominator for chance in chances))
-    sums = list(accumulate(int(chance * whole) for chance in chances))
-    return lambda: bisect_right(sums, random_below(whole))
+    return [int(chance * whole) for chance in chances]
 
 
 def _written(entries: Mapping[str, str]) -> str:
@@ -1682,25 +1728,8 @@ class Client:
     """
 
     def __init__(self, study: str | Path, tables: str | Path | None = None, *, digest: str | None = None) -> None:
-        content, where = study_bytes(study), str(study)
-        table = _StudyTable(study_document(study_text(content, where), where), where)
-        _check_study(table)
-        self._values = _parse_domain(_StudyTable(table.take("domain"), f"{where}, [domain]"))
-        mechanisms = table.take("mechanisms")
-        table.close()
-        if not isinstance(mechanisms, dict) or not mechanisms:
-            raise _unusable_study(
-                f"{where}, [mechanisms]", shorten(mechanisms), "a table [mechanisms.NAME] for each mechanism"
-            )
-        self._mechanisms: dict[str, MechanismFields] = {}
-        for name, fields in mechanisms.items():
-            table_where = f"{where}, [mechanisms.{name[:64]}]"
-            if not MECHANISM_NAME.fullmatch(name):
-                expected = "a name of up to 64 letters, digits, - and _ that begins with a letter or digit"
-                raise _unusable_study(table_where, shorten(name), expected)
-            self._mechanisms[name] = _parse_mechanism(
-                _StudyTable(spelt_out(fields, table_where), table_where), self._values
-            )
+        content = study_bytes(study)
+        self._values, self._mechanisms = parse_laws(content, str(study))
         self._draws: dict[str, Draw] = {}
         self._combination_draws: dict[str, CombinationDraw] = {}
         if tables is not None:
@@ -1854,6 +1883,30 @@ class Client:
         return name
 
 
+def parse_laws(content: bytes, where: str) -> tuple[StudyValues, dict[str, MechanismFields]]:
+    """Return the values and the mechanisms that a study file describes, after checking all of it."""
+    table = _StudyTable(study_document(study_text(content, where), where), where)
+    _check_study(table)
+    values = _parse_domain(_StudyTable(table.take("domain"), f"{where}, [domain]"))
+    tables = table.take("mechanisms")
+    if table.has("question"):
+        check_question(table.take("question"), tables, f"{where}, [question]")
+    if table.has("collector"):
+        check_collector(table.take("collector"), f"{where}, [collector]")
+    table.close()
+    if not isinstance(tables, dict) or not tables:
+        expected = "a table [mechanisms.NAME] for each mechanism"
+        raise _unusable_study(f"{where}, [mechanisms]", shorten(tables), expected)
+    mechanisms: dict[str, MechanismFields] = {}
+    for name, fields in tables.items():
+        place = f"{where}, [mechanisms.{name[:64]}]"
+        if not MECHANISM_NAME.fullmatch(name):
+            expected = "a name of up to 64 letters, digits, - and _ that begins with a letter or digit"
+            raise _unusable_study(place, shorten(name), expected)
+        mechanisms[name] = _parse_mechanism(_StudyTable(spelt_out(fields, place), place), values)
+    return values, mechanisms
+
+
 def _check_study(table: _StudyTable) -> None:
     """Check the entries of the study that draws do not need."""
     version = table.take("version")
@@ -1878,6 +1931,52 @@ def _check_study(table: _StudyTable) -> None:
             if columns.has(name) and not columns.typed(name, str):
                 raise columns.unusable(name, "", "the name of a column")
         columns.close()
+
+
+def check_question(entries: object, mechanisms: object, where: str) -> dict[str, str]:
+    """Return the entries of a study's table [question]; refuse those that a page could not show.
+
+    `mechanisms` are those of the study, of which the page uses one.
+    """
+    table = _StudyTable(entries, where)
+    question: dict[str, str] = {}
+    if not table.has("text"):
+        table.take("text")
+    for name in QUESTION_ENTRIES:
+        if table.has(name):
+            text = table.typed(name, str)
+            if not text.strip() or len(text) > MAX_QUESTION_LETTERS:
+                raise table.unusable(name, text, f"a text of 1 to {MAX_QUESTION_LETTERS} letters")
+            question[name] = text
+    table.close()
+    names = list(mechanisms) if isinstance(mechanisms, dict) else []
+    if "mechanism" in question and question["mechanism"] not in names:
+        raise table.unusable("mechanism", question["mechanism"], f"one of {', '.join(names)}")
+    if "mechanism" not in question and len(names) > 1:
+        got = f"{len(names)} mechanisms, and nothing says which one the page uses"
+        raise _unusable_study(where, got, f"mechanism = one of {', '.join(names)}")
+    return question
+
+
+def check_collector(entries: object, where: str) -> dict[str, Any]:
+    """Return the entries of a study's table [collector], with the defaults of those that are left out."""
+    table = _StudyTable(entries, where)
+    collector: dict[str, Any] = {}
+    for name, choices in COLLECTOR_CHOICES.items():
+        collector[name] = choices[0]
+        if table.has(name):
+            collector[name] = table.typed(name, str)
+            if collector[name] not in choices:
+                raise table.unusable(name, collector[name], f"one of {', '.join(choices)}")
+    for name, (least, default, most) in COLLECTOR_LIMITS.items():
+        collector[name] = table.whole(name, least, most) if table.has(name) else default
+    origins = table.take("origins") if table.has("origins") else ()
+    is_list = isinstance(origins, list | tuple)
+    if not is_list or not all(isinstance(each, str) and ORIGIN.fullmatch(each) for each in origins):
+        raise table.unusable("origins", origins, "a list of sites as browsers name them, such as https://example.org")
+    collector["origins"] = tuple(origins)
+    table.close()
+    return collector
 
 
 # --- the command line ------------------------------------------------------------------------------------------------

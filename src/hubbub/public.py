@@ -1,7 +1,7 @@
 """Everything that `import hubbub as hb` offers, gathered from where it lives."""
 
 from hubbub.association import Independence, independence
-from hubbub.auditing import Audit, audit, error_probability
+from hubbub.auditing import Audit, SampleAudit, audit, audit_samples, error_probability
 from hubbub.cluster import ClusterReports
 from hubbub.comparison import Comparison, GroupComparison, compare, compare_groups
 from hubbub.core.errors import (
@@ -35,6 +35,7 @@ from hubbub.intake import (
     Study,
     Tally,
     collect,
+    export_client,
     export_tables,
     merge,
     privatize_file,
@@ -135,6 +136,7 @@ __all__ = [
     "Reports",
     "ReportsError",
     "Resolution",
+    "SampleAudit",
     "SampleOne",
     "SampleOneWithFakes",
     "SettingError",
@@ -151,6 +153,7 @@ __all__ = [
     "UnrelatedQuestion",
     "Warner",
     "audit",
+    "audit_samples",
     "band",
     "check",
     "collect",
@@ -160,6 +163,7 @@ __all__ = [
     "earth_mover_distance",
     "error_probability",
     "estimate",
+    "export_client",
     "export_tables",
     "fit_test",
     "identify",

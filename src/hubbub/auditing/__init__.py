@@ -1,7 +1,18 @@
 """Audits of a claimed epsilon: proofs from whole numbers, tests by draws, and the total that users spend."""
 
-from hubbub.auditing.api import audit, audit_study
+from hubbub.auditing.api import audit, audit_samples, audit_study, audit_study_samples
 from hubbub.auditing.error_probability_bounds import error_probability
 from hubbub.auditing.result import Audit, StudyAudit
+from hubbub.auditing.sample_result import SampleAudit, StudySampleAudit
 
-__all__ = ["Audit", "StudyAudit", "audit", "audit_study", "error_probability"]
+__all__ = [
+    "Audit",
+    "SampleAudit",
+    "StudyAudit",
+    "StudySampleAudit",
+    "audit",
+    "audit_samples",
+    "audit_study",
+    "audit_study_samples",
+    "error_probability",
+]

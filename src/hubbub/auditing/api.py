@@ -1,4 +1,4 @@
-"""`audit`: prove a claimed epsilon from whole numbers, test it by draws, and add it up over reports."""
+"""`audit` and `audit_samples`: a claimed epsilon proven from whole numbers, tested by draws or a client's outputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from hubbub.auditing.exact_epsilon import (
 )
 from hubbub.auditing.privacy_budget import Spending, budget_from_spending, privacy_budget
 from hubbub.auditing.result import Audit, StudyAudit
-from hubbub.auditing.sampler_fit import compare_with_matrix
+from hubbub.auditing.sample_audit import Samples, audit_encoded, check_enough, encode_samples
+from hubbub.auditing.sample_result import SampleAudit, StudySampleAudit
+from hubbub.auditing.sampler_fit import compare_with_law
 from hubbub.client import as_whole
 from hubbub.core import validation
 from hubbub.core.arrays import Array, as_real
@@ -24,6 +26,8 @@ from hubbub.core.errors import MechanismError, SettingError, shorten
 from hubbub.core.progress import Progress, map_steps, stepwise
 from hubbub.core.serialization import ReadOnly
 from hubbub.domains import Domain
+from hubbub.intake.client_outputs import read_client_outputs
+from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
 from hubbub.intake.study import Study, check_study
 from hubbub.mechanisms import Mechanism
 
@@ -183,7 +187,7 @@ def _audit(
         exact=exact,
         unproven=unproven,
         empirical=empirical,
-        fit=None if mechanism is None else compare_with_matrix(mechanism, drawn),
+        fit=None if mechanism is None else compare_with_law(mechanism, drawn),
         budget=budget_from_spending([(subject.spent, metric)], reports_per_user, domain),
         domain=domain,
         attributes=attributes,
@@ -221,3 +225,94 @@ def audit_study(
     limits = study.max_epsilon_per_user, study.max_epsilon_per_unit
     budget = privacy_budget(list(study.mechanisms.values()), study.max_reports_per_user, limits)
     return StudyAudit(study, ReadOnly(audits), budget)
+
+
+@stepwise
+def audit_samples(
+    mechanism: Mechanism, inputs: object, outputs: object, *, level: float = DEFAULT_AUDIT_LEVEL
+) -> Generator[Progress, None, SampleAudit]:
+    """Audit outputs that a client drew, whoever wrote it and in whatever language.
+
+    The audit has two parts:
+
+    1. The law: whether the outputs of each value have the probabilities that the mechanism gives them. Chi-square and
+       binomial tests look at each value, at all values together, at the displacement from the value, at bits and pairs
+       of bits, at buckets under their seeds, and at outputs that depend on earlier ones.
+    2. The claim: a lower bound on epsilon, as in `audit`. A random half of the outputs chooses two values and an event,
+       and the other half counts it, so that the choice costs nothing.
+
+    A correct client is refuted with probability ``1 - level`` at most: half of it by all tests of the law together
+    (the smallest p-value of each kind, times the number of tests and kinds), half by the bound.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism that the client claims to follow.
+    inputs
+        The values that were privatized: labels of the domain.
+    outputs
+        What the client sent for each of them, one output for each person, in the order in which they were drawn: as
+        `Mechanism.privatize` returns them, or as texts. The order matters: do not sort them.
+    level
+        The probability with which a correct client passes.
+
+    Returns
+    -------
+    SampleAudit
+        The findings; `explain` puts them into sentences, and says which faults would have been found.
+
+    Raises
+    ------
+    SettingError
+        If `mechanism` is not a mechanism, or `level` is not between 0 and 1.
+    DomainError
+        If an input is not in the domain.
+    OutputError
+        If no output is one that the mechanism can send.
+    ReportsError
+        If there are fewer than 100 outputs, or not one for each input.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hubbub as hb
+    >>> colours = hb.RandomizedResponse(hb.Categories(["red", "green", "blue"]), epsilon=1.0)
+    >>> inputs = colours.domain.labels[np.arange(9000) % 3]
+    >>> result = hb.audit_samples(colours, inputs, colours.privatize(inputs, rng=1))
+    >>> result.verdict, result.holds
+    ('no fault found', None)
+    >>> loud = hb.RandomizedResponse(colours.domain, epsilon=1.2)
+    >>> hb.audit_samples(colours, inputs, loud.privatize(inputs, rng=1)).verdict
+    'refuted'
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise SettingError(
+            "not a mechanism",
+            where="audit_samples(mechanism)",
+            got=shorten(mechanism),
+            expected="a hubbub mechanism: the one that the client claims to follow",
+            remedy="pass one, such as study.mechanisms['NAME']; for a sampler without a law there is audit",
+        )
+    level = validation.level(level, "audit_samples")
+    return audit_encoded(mechanism, encode_samples(mechanism, inputs, outputs), level)
+
+
+@stepwise
+def audit_study_samples(
+    source: object,
+    study: Study,
+    *,
+    mechanism: str | None = None,
+    level: float = DEFAULT_AUDIT_LEVEL,
+    columns: ColumnNames = OWN_NAMES,
+) -> Generator[Progress, None, StudySampleAudit]:
+    """Audit the outputs of a client in a file, mechanism by mechanism; `level` holds for all of them together."""
+    check_study(study, "audit_study_samples(study)")
+    level = validation.level(level, "audit_study_samples")
+    read, notes = yield from read_client_outputs(source, study, mechanism=mechanism, columns=columns)
+    own_level = 1 - (1 - level) / len(read)
+    audits = {}
+    for name, outputs in read.items():
+        check_enough(len(outputs.codes) + outputs.impossible, f"the outputs of {name}")
+        audits[name] = yield from audit_encoded(study.mechanisms[name], Samples(**vars(outputs)), own_level)
+    return StudySampleAudit(study, ReadOnly(audits), notes)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,14 +31,16 @@ Sampler = Callable[[Array], object]
 class EmpiricalBound:
     """A lower bound on epsilon at a level, and the event behind it.
 
-    Of `draws` outputs of each audited value, half were counted: the event happened `happened` times for `value` and
-    `happened_other` times for `other`. `repeated` says that two runs of the sampler gave the same outputs.
+    Half of the outputs were counted: the event happened `happened` times of `counted` for `value`, and
+    `happened_other` times of `counted_other` for `other`. `repeated` says that two runs of the sampler gave the same
+    outputs.
     """
 
     low: float
     level: float
     draws: int
     counted: int
+    counted_other: int
     values: tuple[object, ...]
     value: object
     other: object
@@ -94,7 +98,12 @@ def draw_outputs(sampler: Sampler, domain: Domain, draws: int) -> Generator[Prog
         for half, count in zip(halves, (draws // 2, draws - draws // 2), strict=True):
             values = np.repeat(domain.labels[position : position + 1], count)
             half.append(_checked_outputs(sampler(values), count))
-    outputs = _with_common_type([*halves[0], *halves[1]])
+    return in_halves(positions, *halves)
+
+
+def in_halves(positions: Positions, choosing: list[Array], counting: list[Array]) -> DrawnOutputs:
+    """Return outputs that are of one type and shape throughout."""
+    outputs = _with_common_type([*choosing, *counting])
     return DrawnOutputs(positions, tuple(outputs[: positions.size]), tuple(outputs[positions.size :]))
 
 
@@ -136,60 +145,82 @@ def bound_from_draws(
     The bound holds at `level`. A claim is refuted at `refutation_level` if that is higher: a proven claim must not be
     refuted by chance in one of a hundred audits.
     """
-    size = drawn.positions.size
-    distances = domain.distances_between(drawn.positions, drawn.positions) if metric else np.ones((size, size))
-    first, second, event = _choose_event(drawn.choosing, families, distances, level)
-    distance = float(distances[first, second])
-    counted, counted_other = len(drawn.counting[first]), len(drawn.counting[second])
-    happened, happened_other = (
-        int(np.count_nonzero(event.happens(drawn.counting[index]))) for index in (first, second)
-    )
-
-    def bound(confidence: float) -> float:
-        error = (1 - confidence) / 2
-        low = float(clopper_pearson_bounds(happened, counted, error)[0])
-        high = float(clopper_pearson_bounds(happened_other, counted_other, error)[1])
-        nats = max(0.0, math.log(low / high)) if low > 0 else 0.0
-        return nats / distance if distance > 0 else (math.inf if nats > 0 else 0.0)
-
+    chosen = choose_event(drawn, families, domain, metric=metric, level=level)
+    counts = chosen.counts(drawn)
     labels = domain.labels[drawn.positions]
     return EmpiricalBound(
-        low=bound(level),
+        low=counts.bound(level),
         level=level,
-        draws=len(drawn.choosing[first]) + counted,
-        counted=counted,
+        draws=len(drawn.choosing[chosen.first]) + counts.counted,
+        counted=counts.counted,
+        counted_other=counts.counted_other,
         values=tuple(plain(label) for label in labels),
-        value=plain(labels[first]),
-        other=plain(labels[second]),
-        distance=distance if metric else None,
-        event=event.text,
-        happened=happened,
-        happened_other=happened_other,
-        refuted=bound(max(level, refutation_level)) > claim,
+        value=plain(labels[chosen.first]),
+        other=plain(labels[chosen.second]),
+        distance=chosen.distance if metric else None,
+        event=chosen.event.text,
+        happened=counts.happened,
+        happened_other=counts.happened_other,
+        refuted=counts.bound(max(level, refutation_level)) > claim,
         repeated=drawn.repeated,
     )
 
 
-def _choose_event(
-    outputs_by_value: Sequence[Array], families: Sequence[EventFamily], distances: Floats, level: float
-) -> tuple[int, int, Event]:
-    """Return the two values and the event with the largest bound in these outputs."""
-    sizes = np.array([len(outputs) for outputs in outputs_by_value])[:, None]
+class EventCounts(NamedTuple):
+    """How often an event happened for two values, and the distance of these (1 where epsilon is plain)."""
+
+    happened: int
+    counted: int
+    happened_other: int
+    counted_other: int
+    distance: float
+
+    def bound(self, confidence: float) -> float:
+        """Return a lower bound on epsilon that holds with this probability."""
+        error = (1 - confidence) / 2
+        low = float(clopper_pearson_bounds(self.happened, self.counted, error)[0])
+        high = float(clopper_pearson_bounds(self.happened_other, self.counted_other, error)[1])
+        nats = max(0.0, math.log(low / high)) if low > 0 else 0.0
+        return nats / self.distance if self.distance > 0 else (math.inf if nats > 0 else 0.0)
+
+
+class ChosenEvent(NamedTuple):
+    """Two values, by their place among the audited ones, an event, and the bound on epsilon by which it was chosen."""
+
+    first: int
+    second: int
+    event: Event
+    rate: float
+    distance: float
+
+    def counts(self, drawn: DrawnOutputs) -> EventCounts:
+        """Count the event in the other half."""
+        first, second = drawn.counting[self.first], drawn.counting[self.second]
+        happened, happened_other = (int(np.count_nonzero(self.event.happens(each))) for each in (first, second))
+        return EventCounts(happened, len(first), happened_other, len(second), self.distance)
+
+
+def choose_event(
+    drawn: DrawnOutputs, families: Sequence[EventFamily], domain: Domain, *, metric: bool, level: float
+) -> ChosenEvent:
+    """Return the two values and the event with the largest bound in the outputs to choose by."""
+    size = drawn.positions.size
+    distances = domain.distances_between(drawn.positions, drawn.positions) if metric else np.ones((size, size))
+    sizes = np.array([len(outputs) for outputs in drawn.choosing])[:, None]
     error = (1 - level) / 2
     best, choice = -math.inf, (0, 1, families[0].event(0))
     for family in families:
-        counts = np.stack([family.counts(outputs) for outputs in outputs_by_value])
+        counts = np.stack([family.counts(outputs) for outputs in drawn.choosing])
         lows, highs = clopper_pearson_bounds(counts, sizes, error)
         with np.errstate(divide="ignore"):
             log_lows, log_highs = np.log(lows), np.log(highs)
-        for first in range(len(outputs_by_value)):
-            for second in range(len(outputs_by_value)):
-                if first != second and distances[first, second] > 0:
-                    rates = (log_lows[first] - log_highs[second]) / distances[first, second]
-                    index = int(np.argmax(rates))
-                    if rates[index] > best:
-                        best, choice = float(rates[index]), (first, second, family.event(index))
-    return choice
+        for first, second in permutations(range(size), 2):
+            if distances[first, second] > 0:
+                rates = (log_lows[first] - log_highs[second]) / distances[first, second]
+                index = int(np.argmax(rates))
+                if rates[index] > best:
+                    best, choice = float(rates[index]), (first, second, family.event(index))
+    return ChosenEvent(*choice, best, float(distances[choice[0], choice[1]]))
 
 
 def clopper_pearson_bounds(happened: Counts | int, trials: Counts | int, error: float) -> tuple[Floats, Floats]:

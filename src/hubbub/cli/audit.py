@@ -9,32 +9,71 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hubbub.cli.console import out, print_json
-from hubbub.cli.options import AsJson
+from hubbub.cli.input_summary import print_notes
+from hubbub.cli.options import AsJson, MechanismColumn, OutputColumn
 from hubbub.cli.progress_bar import follow
 from hubbub.core.defaults import DEFAULT_AUDIT_LEVEL, DEFAULT_DRAWS
 
 if TYPE_CHECKING:
-    from hubbub.auditing import Audit, StudyAudit
+    from collections.abc import Callable
+
+    from hubbub.auditing import Audit, SampleAudit, StudyAudit, StudySampleAudit
+
+OUTPUTS = "Audit these outputs of a client instead: a file with columns `value` and `output`, in the order drawn."
 
 
 def command(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")],
-    draws: Annotated[int, typer.Option(help="Number of outputs to draw for each audited value.")] = DEFAULT_DRAWS,
+    draws: Annotated[
+        int | None,
+        typer.Option(help=f"Number of outputs to draw for each audited value; {DEFAULT_DRAWS} if not given."),
+    ] = None,
     level: Annotated[
-        float, typer.Option(metavar="SHARE", help="Level of the lower bound from these draws.")
+        float,
+        typer.Option(
+            metavar="SHARE", help="Level of the lower bound from these draws; with --outputs, of the whole audit."
+        ),
     ] = DEFAULT_AUDIT_LEVEL,
-    mechanism: Annotated[str | None, typer.Option(metavar="NAME", help="Audit only this mechanism.")] = None,
+    mechanism: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Audit only this mechanism; with --outputs, that of all rows."),
+    ] = None,
+    outputs: Annotated[str | None, typer.Option(metavar="FILE", help=OUTPUTS)] = None,
+    value_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --outputs: the column of values, if not `value`.")
+    ] = None,
+    output_column: OutputColumn = None,
+    mechanism_column: MechanismColumn = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove and test the epsilon that each mechanism claims; exit with 1 if a claim is refuted."""
-    from hubbub.auditing import audit_study
+    """Prove and test the epsilon that each mechanism claims, or test a client's outputs; exit with 1 if refuted."""
+    from hubbub.auditing import audit_study, audit_study_samples
+    from hubbub.intake.sources.column_names import ColumnNames
     from hubbub.intake.study_files import read_study
 
-    result = follow(audit_study.steps(read_study(study), mechanism=mechanism, draws=draws, level=level), "auditing")
+    columns = ColumnNames(output=output_column, mechanism=mechanism_column, value=value_column)
+    if outputs is None:
+        if columns != ColumnNames():
+            raise typer.BadParameter("names of columns are for --outputs FILE")
+        number = DEFAULT_DRAWS if draws is None else draws
+        run = audit_study.steps(read_study(study), mechanism=mechanism, draws=number, level=level)
+        audit = follow(run, "auditing")
+        _finish(audit, lambda: _show(audit), as_json=as_json)
+        return
+    if draws is not None:
+        raise typer.BadParameter("--draws is for a study by itself: with --outputs nothing is drawn")
+    reading = audit_study_samples.steps(outputs, read_study(study), mechanism=mechanism, level=level, columns=columns)
+    samples = follow(reading, "auditing")
+    print_notes(samples.notes)
+    _finish(samples, lambda: _show_samples(samples), as_json=as_json)
+
+
+def _finish(result: StudyAudit | StudySampleAudit, show: Callable[[], None], *, as_json: bool) -> None:
+    """Print the answer, and exit with 1 if something is refuted."""
     if as_json:
         print_json(result.document())
     else:
-        _show(result)
+        show()
     if result.holds is False:
         raise typer.Exit(1)
 
@@ -59,7 +98,25 @@ def _show(result: StudyAudit) -> None:
     console.print(result.budget.explain(), soft_wrap=True)
 
 
-def _with_unit(audit: Audit, epsilon: float, text: str) -> str:
+def _show_samples(result: StudySampleAudit) -> None:
+    from rich.table import Table
+
+    console = out()
+    table = Table()
+    for name in ("mechanism", "outputs", "p-value of the law", "claimed epsilon", "by outputs, at least", "verdict"):
+        table.add_column(name, justify="left" if name in ("mechanism", "verdict") else "right", overflow="fold")
+    for name, audit in result.audits.items():
+        claimed = _with_unit(audit, audit.claim, f"{audit.claim:.6g}")
+        low = "unknown" if audit.bound is None else f"{audit.bound.low:.4f}"
+        p_value = f"{audit.p_value:.2g}" if audit.tests or audit.impossible else "unknown"
+        table.add_row(name, f"{audit.outputs:,}", p_value, claimed, low, audit.verdict)
+    console.print(table)
+    for name, audit in result.audits.items():
+        console.print(f"\n{name}: {audit.name}", style="bold")
+        console.print("\n".join(audit.sentences()), soft_wrap=True)
+
+
+def _with_unit(audit: Audit | SampleAudit, epsilon: float, text: str) -> str:
     if not math.isfinite(epsilon):
         return "unbounded"
     return f"{text} per {audit.unit or 'unit'}" if audit.metric else text

@@ -1,7 +1,7 @@
 """The commands, imported when they are called, and their help: values named as in the documentation, no types.
 
-A command is the function `command` in the module of its name. Only the one that is called is imported, and it imports
-what it works with when it runs: help waits for none of the libraries.
+A command is the function `command` in the module of its name, with underscores for hyphens. Only the one that is called
+is imported, and it imports what it works with when it runs: help waits for none of the libraries.
 
 Typer shows the type of every parameter beside its name: `<path>`, `<list[str]>`, and `<bool>` beside flags, which take
 no value. Here options show what stands for their value, and arguments only their names.
@@ -23,6 +23,8 @@ COMMANDS = (
     "demo",
     "new",
     "privatize",
+    "export-client",
+    "serve",
     "collect",
     "merge",
     "estimate",
@@ -39,6 +41,11 @@ COMMANDS = (
 )  # in the order of the help: first look, then the way of a study
 LISTING = "hubbub.cli.commands.LISTING"  # in the memory of a call: its commands are shown, not run
 METAVARS = {"Path": "PATH", "int": "N", "float": "X", "str": "TEXT"}  # where an option names nothing better
+
+
+def module_of(name: str) -> str:
+    """Return the module of a command."""
+    return f"hubbub.cli.{name.replace('-', '_')}"
 
 
 class Command(TyperCommand):
@@ -76,7 +83,7 @@ class CommandGroup(TyperGroup):
         """Import one command; None where there is none of that name."""
         if name not in COMMANDS:
             return None
-        command = importlib.import_module(f"hubbub.cli.{name}").command
+        command = importlib.import_module(module_of(name)).command
         if LISTING in ctx.meta:
             return TyperCommand(name, short_help=(inspect.getdoc(command) or "").partition("\n\n")[0])
         program = typer.Typer(add_completion=False, rich_markup_mode=None)

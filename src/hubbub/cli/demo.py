@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from hubbub.demo import DemoResult
+    from hubbub.serve.web_demo import WebDemo
 
 SHOWN_CELLS = 8
 
@@ -22,8 +23,31 @@ def command(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder for the files.")] = Path(
         "hubbub-demo"
     ),
+    web: Annotated[
+        bool, typer.Option("--web", help="Instead: a question page, its collector, and live results, in a browser.")
+    ] = False,
+    people: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, max=1_000_000, help="--web: how many simulated people answer; 1,000 by default."
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="S", min=0, help="--web: within how many seconds; 60 by default.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(metavar="N", help="--web: the port to listen at; any that is free by default.")
+    ] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="--web: open the question page in a browser.")] = False,
 ) -> None:
     """Privatize the locations of a city's people, recover the map by every method, and compare with the truth."""
+    if web:
+        _run_web(output, 1000 if people is None else people, 60.0 if seconds is None else seconds, port or 0, open_page)
+        return
+    if open_page or any(option is not None for option in (people, seconds, port)):
+        raise typer.BadParameter(
+            "these are about the demo in a browser", param_hint="--people, --seconds, --port, --open without --web"
+        )
     from hubbub.demo import prepare_folder, run_demo, write_demo
 
     prepare_folder(output)
@@ -36,6 +60,32 @@ def command(
         console.print(f"{what + ':':<11}{path}", soft_wrap=True)
     console.print(f"Next: hubbub estimate {paths['study']} {paths['reports']}", soft_wrap=True)
     console.print(f"Open {paths['report']} in a browser to see the map and how far to trust it.", soft_wrap=True)
+
+
+def _run_web(folder: Path, people: int, seconds: float, port: int, open_page: bool) -> None:
+    """Serve the demo in a browser until it is stopped."""
+    from hubbub.cli.serve import needs_packages
+
+    with needs_packages("hubbub demo --web"):
+        from hubbub.serve.web_demo import run_web_demo
+    console = out()
+
+    def ready(demo: WebDemo) -> None:
+        console.print(f"the question:  {demo.url}/", soft_wrap=True)
+        console.print(f"live results:  {demo.url}/results", soft_wrap=True)
+        console.print(f"their token:   {demo.token}", soft_wrap=True, highlight=False, markup=False)
+        console.print(
+            f"{people:,} simulated people answer within {seconds:g} s, with the {demo.client} client. Ctrl+C stops."
+        )
+        if open_page:
+            import webbrowser
+
+            webbrowser.open_new_tab(f"{demo.url}/")
+
+    def log(sentence: str) -> None:
+        console.print(sentence, soft_wrap=True, highlight=False, markup=False)
+
+    run_web_demo(folder, people=people, seconds=seconds, port=port, ready=ready, log=log)
 
 
 def _shares_table(result: DemoResult) -> Table:

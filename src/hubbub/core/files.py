@@ -30,14 +30,19 @@ class NameTakenError(FileExistsError):
         super().__init__(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
-def write_file(path: Path, content: bytes, *, replace: bool = True, remedy: str = WAIT_REMEDY) -> None:
+def write_file(
+    path: Path, content: bytes, *, replace: bool = True, private: bool = False, remedy: str = WAIT_REMEDY
+) -> None:
     """Write a whole file under its lock; where another process is writing it, `remedy` says what to do.
 
-    With ``replace=False`` an existing file is never replaced: that is a `NameTakenError`.
+    With ``replace=False`` an existing file is never replaced: that is a `NameTakenError`. A `private` file can be read
+    by its owner alone, where the system can say so.
     """
     if not replace and os.path.lexists(path):
         raise NameTakenError(path)
     with exclusive_lock(path, remedy), atomic_write(path, replace=replace) as file:
+        if private and hasattr(os, "fchmod"):
+            os.fchmod(file.fileno(), stat.S_IRUSR | stat.S_IWUSR)
         file.write(content)
 
 

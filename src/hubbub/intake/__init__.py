@@ -2,6 +2,7 @@
 
 from hubbub.intake.api import collect, merge, read_reports, scatter_reports
 from hubbub.intake.privatizing.api import privatize_file
+from hubbub.intake.privatizing.client_document import export_client
 from hubbub.intake.privatizing.device_tables import export_tables
 from hubbub.intake.study import Study
 from hubbub.intake.study_files import read_study
@@ -11,6 +12,7 @@ __all__ = [
     "Study",
     "Tally",
     "collect",
+    "export_client",
     "export_tables",
     "merge",
     "privatize_file",

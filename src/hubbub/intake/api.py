@@ -14,6 +14,7 @@ from hubbub.core.files import sync_folder
 from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import Progress, stepwise
 from hubbub.intake.cluster_reading import gather_from_workers, scatter
+from hubbub.intake.collected_table import default_watermark
 from hubbub.intake.counting.continued_source import ContinuedSource
 from hubbub.intake.counting.dated_source import AsOf
 from hubbub.intake.counting.external_sort import Scratch
@@ -341,7 +342,7 @@ def collect(
     watermark : str or False, optional
         A column that grows with its source: an id, or the time at which the row was written. The tally remembers how
         far each source was counted, and the next run reads the rows beyond alone. None is the column that the study's
-        `columns` names, if any; False asks for none.
+        `columns` names, if any, or the ``number`` of a table that `hubbub serve` fills; False asks for none.
     late : {"tell", "count", "ignore"}, default "tell"
         What is done about rows that arrive behind the watermark: ``"tell"`` warns of them, ``"count"`` counts those in
         the window, ``"ignore"`` does not look for them.
@@ -388,7 +389,7 @@ def collect(
     """
     study, source = study_and_source(study, source, "collect(study, source, path)")
     divided_by = check_by(study_groups(study) if by is None else by, "collect(by=)")
-    column = study.columns.get("watermark") if watermark is None else watermark
+    column = default_watermark(study, source) if watermark is None else watermark
     growing = check_watermark(column, late, late_window, lag, AsOf.of(as_of))
     if cluster is not None:
         _refuse_on_cluster(users_key, divided_by, growing)

@@ -21,6 +21,7 @@ from hubbub.core.files import atomic_write
 from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import Progress
 from hubbub.core.threads import read_ahead
+from hubbub.intake.collected_table import silent_columns
 from hubbub.intake.counting.continued_source import ContinuedSource
 from hubbub.intake.counting.dated_source import AsOf, DatedSource, time_text
 from hubbub.intake.counting.external_sort import check_memory
@@ -167,7 +168,7 @@ def plan_reading(
     continued = {source_name(each) for each in sources} if grows is not None else set()
     earlier = [] if old is None else [counted.name for counted in old.sources if counted.name not in continued]
     other_roles = [study.columns.get(role) for role in ("watermark", "time", "group")]  # none says who sent a row
-    known_columns = [name for name in (grows, *other_roles) if name is not None]
+    known_columns = [name for name in (grows, *other_roles, *silent_columns(study)) if name is not None]
     used = [[*names, *known_columns] for names in wanted]
     unused = [(each.name, unused_columns(each, names)) for each, names in zip(sources, used, strict=True)]
     notes = (

@@ -19,9 +19,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from hubbub.client import EPSILON_LIMITS, FORMAT_VERSION, MECHANISM_NAME, STUDY_COLUMNS
+from hubbub.client import (
+    EPSILON_LIMITS,
+    FORMAT_VERSION,
+    MECHANISM_NAME,
+    STUDY_COLUMNS,
+    ClientError,
+    check_collector,
+    check_question,
+)
 from hubbub.core.arrays import as_real
-from hubbub.core.errors import IntakeError, StudyError, shorten
+from hubbub.core.errors import IntakeError, StudyError, restated, shorten
 from hubbub.core.serialization import Portable, ReadOnly
 from hubbub.domains import Domain
 from hubbub.intake.attribute_roles import PLACE_ROLES, roles_of_domain
@@ -54,12 +62,18 @@ class Study(Portable):
         What the columns of reports are called, by what they hold: ``output``, ``user``, ``mechanism``, ``weight``,
         ``stratum``, ``cluster``, ``group``, ``time``, ``watermark``; ``lat`` and ``lon``, or ``x`` and ``y``; of a
         product ``output.NAME`` for each attribute. No part of the fingerprint: it does not change what reports mean.
+    question : mapping from str to str, optional
+        What a page asks: ``text``, ``help``, ``thanks``, and the ``mechanism`` that it uses. No part of the
+        fingerprint.
+    collector : mapping, optional
+        What `hubbub serve` accepts and keeps: ``access``, ``time``, ``origins``, ``max_requests_per_minute``,
+        ``max_request_bytes``; those that are left out have their defaults. No part of the fingerprint.
 
     Raises
     ------
     StudyError
-        If there is no mechanism, one is over another domain, a limit is not a positive number, or `columns` contradict
-        each other or the domain.
+        If there is no mechanism, one is over another domain, a limit is not a positive number, `columns` contradict
+        each other or the domain, or `question` or `collector` have entries that cannot be.
 
     Examples
     --------
@@ -77,6 +91,8 @@ class Study(Portable):
     max_epsilon_per_user: float | None = None
     max_epsilon_per_unit: float | None = None
     columns: Mapping[str, str] = field(default_factory=dict, compare=False)
+    question: Mapping[str, str] | None = field(default=None, compare=False)
+    collector: Mapping[str, Any] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mechanisms", ReadOnly(self.mechanisms))
@@ -101,6 +117,11 @@ class Study(Portable):
                     expected=shorten(self.domain, 100),
                     remedy="build all mechanisms of a study over its domain",
                 )
+        if self.question is not None:
+            question = _question(self.question, self.mechanisms, "Study(question=)")
+            object.__setattr__(self, "question", ReadOnly(question))
+        if self.collector is not None:
+            object.__setattr__(self, "collector", ReadOnly(_collector(self.collector, "Study(collector=)")))
 
     @cached_property
     def canonical(self) -> str:
@@ -124,7 +145,9 @@ class Study(Portable):
 
 def parse_study(document: Mapping[str, Any], where: str) -> Study:
     """Check a study's content and build what it describes."""
-    check_known(document, {"version", "name", *LIMITS, "domain", "mechanisms", "columns"}, where)
+    check_known(
+        document, {"version", "name", *LIMITS, "domain", "mechanisms", "columns", "question", "collector"}, where
+    )
     if document.get("version") != FORMAT_VERSION or isinstance(document.get("version"), bool):
         raise StudyError(
             "unsupported version of the study",
@@ -175,7 +198,12 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
                 remedy="choose a name, and write the mechanism's kind and epsilon under that heading",
             )
         built[label] = build_mechanism(fields, place, domain)
-    return Study(domain, built, name, **limits, columns=columns)
+    question, collector = document.get("question"), document.get("collector")
+    if "question" in document:
+        question = _question(question, built, f"{where}, [question]")
+    if "collector" in document:
+        collector = _collector(collector, f"{where}, [collector]")
+    return Study(domain, built, name, **limits, columns=columns, question=question, collector=collector)
 
 
 def _limit(limit: object, name: str, where: str) -> Any:
@@ -192,6 +220,24 @@ def _limit(limit: object, name: str, where: str) -> Any:
         expected="a whole number, 1 or more" if is_count else "a positive number",
         remedy="leave it out for no limit",
     )
+
+
+def _question(entries: object, mechanisms: Mapping[str, Mechanism], where: str) -> dict[str, str]:
+    """Return what a page asks, checked as devices check it."""
+    try:
+        return check_question(dict(entries) if isinstance(entries, Mapping) else entries, dict(mechanisms), where)
+    except ClientError as error:
+        what = "the table [question] cannot be used"
+        raise restated(error, StudyError, what=what, remedy="correct the entry") from None
+
+
+def _collector(entries: object, where: str) -> dict[str, Any]:
+    """Return what a collector accepts and keeps, checked as devices check it and completed by the defaults."""
+    try:
+        return check_collector(dict(entries) if isinstance(entries, Mapping) else entries, where)
+    except ClientError as error:
+        what = "the table [collector] cannot be used"
+        raise restated(error, StudyError, what=what, remedy="correct the entry") from None
 
 
 def _columns(columns: object, domain: Domain, where: str) -> Mapping[str, str]:

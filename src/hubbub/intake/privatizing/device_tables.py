@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -70,31 +71,39 @@ def export_tables(study: str | Path, path: str | Path) -> Generator[Progress, No
     >>> output in ("0", "1", "2", "3")
     True
     """
-    target = Path(path)
-    try:
-        if os.path.lexists(target):  # before it takes minutes to compute the tables
-            raise NameTakenError(target)
+    with new_file(path, "the tables") as target:
         described, content = read_study(study), Path(study).read_bytes()
         document: dict[str, Any] = {
             "version": 1,
             "study": hashlib.sha256(content).hexdigest(),
             "fingerprint": described.fingerprint,
-            "tables": (yield from _tables(described)),
+            "tables": (yield from compute_tables(described)),
         }
         digest = document["digest"] = digest_of(document)
         write_file(target, (json.dumps(document) + "\n").encode(), replace=False)
+    return digest
+
+
+@contextmanager
+def new_file(path: str | Path, what: str) -> Iterator[Path]:
+    """Refuse a path where something is already: before it takes minutes to compute what is written, and after it."""
+    target = Path(path)
+    try:
+        if os.path.lexists(target):
+            raise NameTakenError(target)
+        yield target
     except NameTakenError:
         raise StudyError(
-            "the tables cannot be written",
+            f"{what} cannot be written",
             where=str(path),
             got="a file that is there already",
             expected="a new path in a folder that exists",
             remedy="choose another path; a file that is there already is never overwritten",
         ) from None
-    return digest
 
 
-def _tables(study: Study) -> Generator[Progress, None, dict[str, Any]]:
+def compute_tables(study: Study) -> Generator[Progress, None, dict[str, Any]]:
+    """Return the tables of the mechanisms that need them; those of several attributes as NAME.ATTRIBUTE."""
     tables = {}
     drawn: dict[str, Mechanism] = {}
     for name, mechanism in study.mechanisms.items():

@@ -1,0 +1,332 @@
+"""Real collectors in processes of their own, and what sends reports to them: for tests and benchmarks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+import os
+import random
+import secrets
+import signal
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import hubbub as hb
+
+CONTEXT = multiprocessing.get_context("forkserver")  # a warm process forks each collector: a start takes milliseconds
+CONTEXT.set_forkserver_preload(["collectors", "hubbub.serve.api", "pyarrow", "pyarrow.compute", "pandas"])
+
+STUDY = """version = 1
+name = "evenings"
+[domain]
+kind = "integers"
+low = 0
+high = 7
+[mechanisms.strong]
+kind = "truncated-geometric"
+epsilon = 0.5
+[mechanisms.light]
+kind = "geometric"
+epsilon = 1.0
+[collector]
+max_requests_per_minute = 1000000000
+"""
+
+
+def run_collector(study: str, to: str, ready: Connection, keywords: dict[str, Any]) -> None:
+    """Serve in this process; what is logged goes through the pipe."""
+    from hubbub.serve import bounded_http, sqlite_store
+    from hubbub.serve.api import serve
+
+    pages = keywords.pop("max_pages", None)
+    bounded_http.HEADER_SECONDS, bounded_http.MESSAGE_SECONDS = keywords.pop("seconds", (10.0, 60.0))
+    if pages is not None:
+        limit_pages(sqlite_store.SQLiteStore, pages)
+    serve(
+        hb.read_study(study),
+        to,
+        port=keywords.pop("port", 0),
+        ready=lambda listening: ready.send(listening.url),
+        log=lambda sentence: ready.send(sentence),
+        **keywords,
+    )
+
+
+def limit_pages(store: Any, pages: int) -> None:
+    """Let databases have so many pages, until the process gets SIGUSR1: a disk that is full, and then no longer."""
+    limit = [pages]
+    connect = store._connect
+
+    def limited(self: Any) -> None:
+        connect(self)
+        self._ask(f"PRAGMA max_page_count = {limit[0]}")
+
+    store._connect = limited
+    signal.signal(signal.SIGUSR1, lambda *_: limit.__setitem__(0, 1 << 30))
+
+
+class RunningCollector:
+    """A collector in a process of its own."""
+
+    def __init__(self, study: Path, to: str, **keywords: Any) -> None:
+        self.study, self.to = hb.read_study(study), to
+        self._pipe, theirs = CONTEXT.Pipe(duplex=False)
+        self._process = CONTEXT.Process(target=run_collector, args=(str(study), to, theirs, keywords))
+        self._process.start()
+        theirs.close()
+        self.url = self._pipe.recv()
+        self.port = int(self.url.rpartition(":")[2])
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid or 0
+
+    def logged(self, seconds: float = 0.0) -> list[str]:
+        found = []
+        while self._pipe.poll(seconds):
+            try:
+                found.append(self._pipe.recv())
+            except EOFError:
+                break
+        return found
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join()
+
+    def stop(self) -> int | None:
+        if self._process.is_alive():
+            os.kill(self.pid, signal.SIGTERM)
+        self._process.join(60)
+        return self._process.exitcode
+
+    def let_grow(self) -> None:
+        os.kill(self.pid, signal.SIGUSR1)
+
+    def memory_mib(self) -> float:
+        status = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return float(next(line for line in status if line.startswith("VmRSS:")).split()[1]) / 1024
+
+    # -- requests -------------------------------------------------------------------------------------
+
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, dict[str, str], bytes]:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+        finally:
+            connection.close()
+
+    def post(self, document: object, **headers: str) -> tuple[int, dict[str, Any]]:
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        status, _, content = self.ask("POST", "/reports", body, {"Content-Type": "application/json", **headers})
+        return status, json.loads(content)
+
+    def send(self, reports: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
+        return self.post({"fingerprint": self.study.fingerprint, "reports": reports})
+
+    def raw(self, content: bytes, *, seconds: float = 10.0, half_close: bool = False) -> bytes:
+        """Send bytes as they are; return all that comes back until the connection is closed, or an answer is whole."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as connection:
+            try:
+                connection.sendall(content)
+                if half_close:
+                    connection.shutdown(socket.SHUT_WR)
+            except OSError:  # the collector has closed meanwhile: its answer may be there all the same
+                pass
+            found = b""
+            try:
+                while part := connection.recv(1 << 16):
+                    found += part
+                    head, blank, body = found.partition(b"\r\n\r\n")
+                    length = [line[15:] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+                    if blank and length and len(body) >= int(length[0]):
+                        break
+            except OSError:
+                pass
+            return found
+
+
+def report(output: object = "3", mechanism: str = "strong", **more: Any) -> dict[str, Any]:
+    return {"mechanism": mechanism, "output": output, "key": secrets.token_hex(16), **more}
+
+
+# -- load -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Load:
+    """What came of many requests."""
+
+    seconds: float = 0.0
+    latencies: list[float] = field(default_factory=list)
+    acknowledged: list[list[str]] = field(default_factory=list)  # the keys of each request with status 200
+    unsure: list[list[str]] = field(default_factory=list)  # those without an answer, or with another one
+    statuses: dict[int, int] = field(default_factory=dict)
+
+
+class _Sender(asyncio.Protocol):
+    """One connection that sends a request as soon as the last one is answered."""
+
+    def __init__(self, requests: Iterable[tuple[list[str], bytes]], load: Load, keep: bool) -> None:
+        self._requests, self._load, self._keep = iter(requests), load, keep
+        self._found = b""
+        self._keys: list[str] | None = None
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._next()
+
+    def _next(self) -> None:
+        try:
+            if self.done.done():
+                return
+            self._keys, content = next(self._requests)
+        except StopIteration:
+            self._keys = None
+            self._transport.close()
+            return
+        self._start = time.perf_counter()
+        self._transport.write(content)  # type: ignore[attr-defined]
+
+    def data_received(self, data: bytes) -> None:
+        self._found += data
+        end = self._found.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        place = self._found.find(b"content-length: ")
+        length = int(self._found[place + 16 : self._found.find(b"\r\n", place)])
+        if len(self._found) < end + 4 + length:
+            return
+        self._load.latencies.append(time.perf_counter() - self._start)
+        status = int(self._found[9:12])
+        self._load.statuses[status] = self._load.statuses.get(status, 0) + 1
+        self._found = b""
+        if self._keep and self._keys is not None:
+            (self._load.acknowledged if status == 200 else self._load.unsure).append(self._keys)
+        self._keys = None
+        if status == 503:  # as it was told to
+            asyncio.get_running_loop().call_later(0.1, self._next)
+        else:
+            self._next()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._keep and self._keys is not None:
+            self._load.unsure.append(self._keys)
+        if not self.done.done():
+            self.done.set_result(None)
+
+
+def encoded_request(fingerprint: str, reports: list[dict[str, Any]]) -> tuple[list[str], bytes]:
+    """Return the keys of a request, and its bytes."""
+    body = json.dumps({"fingerprint": fingerprint, "reports": reports}).encode()
+    head = b"POST /reports HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    return [each["key"] for each in reports], head % len(body) + body
+
+
+async def send_all(
+    port: int, requests: Iterable[tuple[list[str], bytes]], connections: int, *, keep: bool = False
+) -> Load:
+    """Send requests over some connections, each as soon as one is free."""
+    load, shared = Load(), iter(requests)
+    loop = asyncio.get_running_loop()
+    start = time.perf_counter()
+
+    async def one() -> None:
+        try:
+            _, sender = await loop.create_connection(lambda: _Sender(shared, load, keep), "127.0.0.1", port)
+        except OSError:
+            return
+        await sender.done
+
+    await asyncio.gather(*(one() for _ in range(connections)))
+    load.seconds = time.perf_counter() - start
+    return load
+
+
+def run_load(
+    port: int,
+    requests: Iterable[tuple[list[str], bytes]],
+    connections: int,
+    *,
+    keep: bool = False,
+    run: Callable[..., Any] = asyncio.run,
+) -> Load:
+    """Send requests from this thread, and wait for the end."""
+    found: Load = run(send_all(port, requests, connections, keep=keep))
+    return found
+
+
+# -- kills ----------------------------------------------------------------------------------------------
+
+
+class KilledCollector:
+    """A collector that is killed under load, again and again; what has no answer is sent again to the next one."""
+
+    def __init__(self, study: Path, to: str, *, seed: int, connections: int = 8) -> None:
+        self._study, self._to, self._connections = study, to, connections
+        self._draw = random.Random(seed)  # noqa: S311  # when to kill
+        self.fingerprint = hb.read_study(study).fingerprint
+        self.acknowledged: set[str] = set()
+        self.sent: set[str] = set()
+        self.unsure: dict[str, list[dict[str, Any]]] = {}  # requests without an answer, by their first key
+        self.kills = 0
+
+    def _requests(self) -> Iterable[tuple[list[str], bytes]]:
+        """Yield what has no answer yet, then new requests of one or several reports."""
+        for reports in list(self.unsure.values()):
+            yield encoded_request(self.fingerprint, reports)
+        while True:
+            count = self._draw.choice((1, 1, 1, 5, 50))
+            reports = [report(str(self._draw.randrange(8))) for _ in range(count)]
+            self.sent.update(each["key"] for each in reports)
+            self.unsure[reports[0]["key"]] = reports
+            yield encoded_request(self.fingerprint, reports)
+
+    def run(self, seconds: float, *, kill: Callable[[RunningCollector], None] = RunningCollector.kill) -> None:
+        """Start a collector, send for about so long, and kill it (or what `kill` kills)."""
+        running = RunningCollector(self._study, self._to)
+        timer = threading.Timer(self._draw.uniform(0.02, 1.0) * seconds, kill, [running])
+        timer.start()
+        self._take(run_load(running.port, self._requests(), self._connections, keep=True))
+        timer.join()
+        running.kill()
+        self.kills += 1
+
+    def _take(self, load: Load) -> None:
+        for keys in load.acknowledged:
+            self.acknowledged.update(keys)
+            self.unsure.pop(keys[0], None)
+
+    def finish(self) -> None:
+        """Send what has no answer to a collector that nobody kills."""
+        running = RunningCollector(self._study, self._to)
+        left = [encoded_request(self.fingerprint, reports) for reports in self.unsure.values()]
+        self.resent = len(left)
+        load = run_load(running.port, left, self._connections, keep=True)
+        unsure = dict(self.unsure)
+        self._take(load)
+        self.unsure = unsure
+        assert running.stop() == 0
+        assert set(load.statuses) <= {200}, load.statuses
+
+    def faults(self, stored: list[str]) -> list[str]:
+        """Return what is wrong with the keys that are stored."""
+        found = Counter(stored)
+        wrong = [f"{key}: stored {times} times" for key, times in found.items() if times > 1]
+        wrong += [f"{key}: acknowledged and not there" for key in self.acknowledged if key not in found]
+        wrong += [f"{key}: never sent" for key in found if key not in self.sent]
+        return wrong
