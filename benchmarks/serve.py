@@ -101,14 +101,14 @@ def measure(name: str, address: str, study: Path, options: argparse.Namespace) -
     reached = f"{per_second:,.0f} reports a second; {1e6 * used:.1f} µs of processor time each"
     holds = set(load.statuses) == {200} and per_second >= 100_000
     rows.append(row(f"{name}, in batches", what, reached, "100,000 a second", holds=holds))
-    memory = []
-    for _ in range(4):
-        some = islice(batches(fingerprint), max(1, options.reports // (4 * BATCH)))
+    memory, sent = {}, 0
+    for total in (options.reports // 10, options.reports):
+        some = islice(batches(fingerprint), max(1, (total - sent) // BATCH))
         run_load(collector.port, some, BATCH_CONNECTIONS, run=uvloop.run)
-        memory.append(collector.memory_mib())
-    what = f"memory after each quarter of {options.reports:,} reports"
-    reached = ", ".join(f"{each:.0f}" for each in memory) + " MiB"
-    holds = memory[-1] < memory[0] + 32
+        memory[total], sent = collector.memory_mib(), total
+    what = "memory after " + " and ".join(f"{total:,}" for total in memory) + " more reports"
+    reached = " and ".join(f"{each:.0f}" for each in memory.values()) + " MiB"
+    holds = memory[options.reports] < memory[options.reports // 10] + 32
     rows.append(row(f"{name}, memory", what, reached, "flat: at most 32 MiB more", holds=holds))
     collector.stop()
     return rows
@@ -121,7 +121,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="of single reports")
     parser.add_argument("--only", choices=["SQLite", "PostgreSQL"])
     parser.add_argument("--folder", type=Path, help="where the SQLite file is written: the disk to be measured")
-    parser.add_argument("--keep", action="store_true", help="keep the rows for the page of benchmarks")
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -130,8 +129,7 @@ def main() -> None:
         with databases(Path(folder), options.only) as addresses:
             for name, address in addresses.items():
                 rows += measure(name, address, study, options)
-    if options.keep:
-        save_merged("serve", rows)
+    save_merged("serve", rows)
 
 
 if __name__ == "__main__":
