@@ -95,6 +95,7 @@ def test_a_database_without_room_refuses_and_recovers_by_itself(study: Path, tmp
     assert sorted(stored_keys(tmp_path / "reports.db")) == sorted(acknowledged)
 
 
+@pytest.mark.slow
 def test_a_full_disk_of_postgresql(study: Path, small_disk: Path, server: Server) -> None:
     """The table is in a tablespace of its own, on a disk that is full while those of the server are not."""
     place = small_disk / "tables"
