@@ -150,7 +150,7 @@ def test_commits_wait_for_the_disk(study: Path, tmp_path: Path) -> None:
 def test_rows_of_two_collectors_appear_in_the_order_of_their_numbers(
     tmp_path: Path, study: Path, server: Server
 ) -> None:
-    """One calls the table by its name, the other by its schema, too: both wait for each other."""
+    """One calls the table by its name, the other by its schema, too, and has few rights: both wait for each other."""
     from hubbub.intake.collected_table import collected_table
     from hubbub.serve.api import store_address
     from hubbub.serve.base import StoreUnavailableError
@@ -158,13 +158,13 @@ def test_rows_of_two_collectors_appear_in_the_order_of_their_numbers(
 
     read = hb.read_study(study)
     table = collected_table(read)
-    stores = [
-        PostgreSQLStore(store_address(server.address(name)), table, read.fingerprint)
-        for name in ("ordered", "public.ordered")
-    ]
-    first, second = stores
+    addresses = (server.address("ordered"), server.address("public.ordered", login="sender"))
+    first, second = stores = [PostgreSQLStore(store_address(each), table, read.fingerprint) for each in addresses]
     first.open()
+    server.psql("CREATE ROLE sender LOGIN; GRANT SELECT, INSERT ON ordered TO sender")
+    server.psql("GRANT SELECT, UPDATE ON hubbub_collector TO sender")
     second.open()
+    second.probe()
     second._ask("SET lock_timeout TO '100ms'")
     second._commit()
     row = ("mechanism", "3", "2026-01-01")
@@ -174,8 +174,10 @@ def test_rows_of_two_collectors_appear_in_the_order_of_their_numbers(
             second.insert([("b" * 8, *row)])
     with second.transaction():
         assert not second.insert_new([("a" * 8, *row), ("c" * 8, *row)])  # it is stored, and the transaction goes on
+        assert second.existing(["a" * 8, "d" * 8]) == {"a" * 8: row[:2]}
         second.insert([("c" * 8, *row)])
     for store in stores:
         store.close()
     found = server.psql("COPY (SELECT key FROM ordered ORDER BY number) TO STDOUT; DROP TABLE ordered").split()
+    server.psql("DROP OWNED BY sender; DROP ROLE sender")
     assert [key for key in found if key.isalpha() and len(key) == 8] == ["a" * 8, "c" * 8]
