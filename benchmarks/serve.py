@@ -1,5 +1,7 @@
 """The collector under load: durable reports a second, how long answers take, and memory.
 
+Rows tell the load average of the machine before the collector was started: what others did takes its share.
+
 Run: python benchmarks/serve.py [--reports 1000000] [--seconds 20] [--only SQLite]
 """
 
@@ -17,6 +19,7 @@ from typing import Any
 
 import uvloop
 
+from hubbub.serve.sqlite_store import CACHE_KIB
 from measure import row, save_merged
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -75,7 +78,7 @@ def cpu_seconds(collector: RunningCollector) -> float:
 
 def measure(name: str, address: str, study: Path, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the rows of one database."""
-    rows = []
+    rows, busy = [], f"others' load {os.getloadavg()[0]:.1f}"
     collector = RunningCollector(study, address)
     fingerprint = collector.study.fingerprint
     run_load(collector.port, singles(fingerprint, 500), CONNECTIONS, run=uvloop.run)
@@ -87,29 +90,32 @@ def measure(name: str, address: str, study: Path, options: argparse.Namespace) -
     per_second, late = len(load.latencies) / load.seconds, quantile(load, 0.99)
     used = (cpu_seconds(collector) - used) / len(load.latencies)
     fine = set(load.statuses) == {200}
-    what = f"single reports, {CONNECTIONS} connections, {len(load.latencies):,} requests"
+    what = f"single reports, {CONNECTIONS} connections, {len(load.latencies):,} requests; {busy}"
     reached = f"{per_second:,.0f} a second; {1e6 * used:,.0f} µs of the collector's processor time each"
     rows.append(row(f"{name}, one by one", what, reached, "2,000 a second", holds=fine and per_second >= 2000))
     reached = f"half within {quantile(load, 0.5):.1f} ms, 99% within {late:.1f} ms"
-    rows.append(row(f"{name}, one by one", "time to a durable answer", reached, "99% in 100 ms", holds=late < 100))
+    rows.append(
+        row(f"{name}, one by one", f"time to a durable answer; {busy}", reached, "99% in 100 ms", holds=late < 100)
+    )
     prepared = list(islice(batches(fingerprint), PREPARED_BATCHES))
     used = cpu_seconds(collector)
     load = run_load(collector.port, prepared, BATCH_CONNECTIONS, run=uvloop.run)
     per_second = BATCH * len(load.latencies) / load.seconds
     used = (cpu_seconds(collector) - used) / (BATCH * len(load.latencies))
-    what = f"{len(prepared)} requests of {BATCH:,} reports, {BATCH_CONNECTIONS} connections"
+    what = f"{len(prepared)} requests of {BATCH:,} reports, {BATCH_CONNECTIONS} connections; {busy}"
     reached = f"{per_second:,.0f} reports a second; {1e6 * used:.1f} µs of processor time each"
     holds = set(load.statuses) == {200} and per_second >= 100_000
     rows.append(row(f"{name}, in batches", what, reached, "100,000 a second", holds=holds))
-    memory = []
-    for _ in range(4):
-        some = islice(batches(fingerprint), max(1, options.reports // (4 * BATCH)))
+    memory, sent = {}, 0
+    for total in (options.reports // 10, options.reports // 2, options.reports):
+        some = islice(batches(fingerprint), max(1, (total - sent) // BATCH))
         run_load(collector.port, some, BATCH_CONNECTIONS, run=uvloop.run)
-        memory.append(collector.memory_mib())
-    what = f"memory after each quarter of {options.reports:,} reports"
-    reached = ", ".join(f"{each:.0f}" for each in memory) + " MiB"
-    holds = memory[-1] < memory[0] + 32
-    rows.append(row(f"{name}, memory", what, reached, "flat: at most 32 MiB more", holds=holds))
+        memory[total], sent = collector.memory_mib(), total
+    what = "memory after " + ", ".join(f"{total:,}" for total in memory) + " more reports"
+    reached = ", ".join(f"{each:.0f}" for each in memory.values()) + " MiB"
+    most = CACHE_KIB // 1024
+    holds = memory[options.reports] < memory[options.reports // 10] + most
+    rows.append(row(f"{name}, memory", what, reached, f"at most {most} MiB more: SQLite's cache", holds=holds))
     collector.stop()
     return rows
 
@@ -121,7 +127,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="of single reports")
     parser.add_argument("--only", choices=["SQLite", "PostgreSQL"])
     parser.add_argument("--folder", type=Path, help="where the SQLite file is written: the disk to be measured")
-    parser.add_argument("--keep", action="store_true", help="keep the rows for the page of benchmarks")
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -130,8 +135,7 @@ def main() -> None:
         with databases(Path(folder), options.only) as addresses:
             for name, address in addresses.items():
                 rows += measure(name, address, study, options)
-    if options.keep:
-        save_merged("serve", rows)
+    save_merged("serve", rows)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,8 @@ ORDER = (
     "intake",
     "places",
     "kills",
+    "serve",
+    "serve_kills",
     "trust",
     "intervals",
     "attribute_intervals",

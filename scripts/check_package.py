@@ -6,7 +6,8 @@
 3. The wheel is pure Python (py3-none-any), and every file of the package is in it. The source distribution has the
    tests, the documentation and the files that a packager looks for.
 4. The wheel is installed in a new environment with what it requires, and nothing else. In an empty folder, far from the
-   sources, `hubbub --version`, the README's first example, `hubbub new` and `hubbub demo` run there.
+   sources, `hubbub --version`, the README's first example, `hubbub new` and `hubbub demo` run there. With the extra
+   `serve`, a collector of the new study takes a report there, gives it back to `hubbub collect`, and stops.
 
 The tools (build, twine, setuptools) get an environment of their own; where they cannot be installed, those of the
 running interpreter serve. With --other-machines, pip must also find wheels of all requirements for Linux on x86_64 and
@@ -34,9 +35,36 @@ TOOLS = ("build", "twine", "setuptools>=77", "wheel")
 LEFT_OUT = shutil.ignore_patterns(
     ".*", "__pycache__", "*.egg-info", "build", "dist", "site", "shared", "*-output", "hubbub-demo", "hubbub-paper"
 )
-IN_SOURCES = ("CHANGELOG.md", "CITATION.cff", "LICENSE", "Makefile", "docs/index.md", "tests/conftest.py")
+IN_SOURCES = (
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "LICENSE",
+    "Makefile",
+    "clients/javascript/hubbub-client.js",
+    "docs/index.md",
+    "tests/conftest.py",
+)
 MACHINES = ("x86_64", "aarch64")
 PIP = ("-m", "pip", "--disable-pip-version-check")
+# Starts the program that is named, sends it a report, and stops it.
+COLLECTOR_EXAMPLE = """
+import json, signal, subprocess, sys, urllib.request
+words = [sys.argv[1], "serve", "study.toml", "--to", "sqlite:///reports.db", "--port", "0"]
+with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as collector:
+    try:
+        told = collector.stderr.readline()
+        address = next((word.rstrip(",") for word in told.split() if word.startswith("http")), None)
+        if address is None:
+            sys.exit(told + collector.stderr.read())
+        body = json.dumps({"output": "30", "key": "a-report-of-this-check"}).encode()
+        request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            print(answer.read().decode())
+        collector.send_signal(signal.SIGINT)
+        sys.exit(collector.wait(60))
+    finally:
+        collector.kill()
+"""
 
 
 class PackageError(Exception):
@@ -57,10 +85,20 @@ def run(*command: str | Path, folder: Path, show: bool = False) -> str:
     return done.stdout
 
 
+def environment_python(folder: Path) -> Path:
+    """Return the interpreter of an environment."""
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def program_of(python: Path) -> Path:
+    """Return the program hubbub beside an interpreter."""
+    return python.with_name("hubbub.exe" if os.name == "nt" else "hubbub")
+
+
 def new_environment(folder: Path) -> Path:
     """Make an environment and return its interpreter."""
     run(sys.executable, "-m", "venv", folder, folder=folder.parent)
-    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    return environment_python(folder)
 
 
 def find_tools(folder: Path) -> Path:
@@ -131,7 +169,7 @@ def check_installed(wheel: Path, folder: Path) -> None:
     run(python, *PIP, "check", folder=folder)
     empty = folder / "empty"
     empty.mkdir()
-    program = python.with_name("hubbub.exe" if os.name == "nt" else "hubbub")
+    program = program_of(python)
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     if (told := run(program, "--version", folder=empty).strip()) != f"hubbub {version}":
         raise PackageError(f"`hubbub --version` says {told!r}, pyproject.toml {version!r}")
@@ -143,6 +181,24 @@ def check_installed(wheel: Path, folder: Path) -> None:
     run(program, "demo", "-o", "demo", folder=empty)
     if missing := [name for name in ("study.toml", "demo/report.html", "demo/city.png") if not (empty / name).exists()]:
         raise PackageError(f"the installed program did not write {', '.join(missing)}")
+
+
+def check_collector(wheel: Path, folder: Path) -> None:
+    """Add what the collector needs to that environment, and let the installed program take a report."""
+    python, empty = environment_python(folder / "alone"), folder / "empty"
+    run(python, *PIP, "install", "--quiet", f"{wheel}[serve]", folder=folder)
+    study = empty / "study.toml"
+    study.write_text(study.read_text(encoding="utf-8") + "\n[collector]\n", encoding="utf-8")
+    run(python, "-c", COLLECTOR_EXAMPLE, program_of(python), folder=empty, show=True)
+    run(
+        program_of(python),
+        "collect",
+        "study.toml",
+        "sqlite:///reports.db#reports",
+        "-o",
+        "a.tally.parquet",
+        folder=empty,
+    )
 
 
 def check_machines(python: Path, wheel: Path, folder: Path) -> None:
@@ -188,6 +244,8 @@ def main() -> int:
                 check_machines(python, wheel, work)
             check_installed(wheel, work)
             print("installed alone: version, first example, new and demo ran", flush=True)
+            check_collector(wheel, work)
+            print("installed with the extra serve: a report was taken, and counted", flush=True)
         except PackageError as error:
             print(error, file=sys.stderr)
             return 1

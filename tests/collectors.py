@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import multiprocessing
 import os
@@ -44,14 +45,17 @@ max_requests_per_minute = 1000000000
 
 def run_collector(study: str, to: str, ready: Connection, keywords: dict[str, Any]) -> None:
     """Serve in this process; what is logged goes through the pipe."""
-    from hubbub.serve import bounded_http, sqlite_store
-    from hubbub.serve.api import serve
+    from hubbub.serve import api, bounded_http
 
-    pages = keywords.pop("max_pages", None)
     bounded_http.HEADER_SECONDS, bounded_http.MESSAGE_SECONDS = keywords.pop("seconds", (10.0, 60.0))
-    if pages is not None:
-        limit_pages(sqlite_store.SQLiteStore, pages)
-    serve(
+    store = api.STORES[api.store_address(to).scheme]
+    if "max_pages" in keywords:
+        limit_pages(store, keywords.pop("max_pages"))
+    if "fault" in keywords:
+        FAULTS[keywords.pop("fault")](store)
+    if "end" in keywords:
+        keywords.pop("end").arm(store)
+    api.serve(
         hb.read_study(study),
         to,
         port=keywords.pop("port", 0),
@@ -74,13 +78,66 @@ def limit_pages(store: Any, pages: int) -> None:
     signal.signal(signal.SIGUSR1, lambda *_: limit.__setitem__(0, 1 << 30))
 
 
+def answer_early(store: Any) -> None:
+    """Plant a fault: reports are acknowledged, and their transaction is ended some time later."""
+    begin, commit, count = store._begin, store._commit, itertools.count()
+    store._begin = lambda self: None if self._connection.in_transaction else begin(self)
+    store._commit = lambda self: None if next(count) % 20 else commit(self)  # the first one makes the table
+
+
+def store_keys_twice(store: Any) -> None:
+    """Plant a fault: the table takes a key as often as it comes."""
+    ask = store._ask
+    store._ask = lambda self, statement, *parameter: ask(self, statement.replace(" NOT NULL UNIQUE", ""), *parameter)
+
+
+FAULTS: dict[str, Callable[[Any], None]] = {"early answers": answer_early, "no unique key": store_keys_twice}
+
+
+@dataclass(frozen=True)
+class EndAtCommit:
+    """An end of the collector, as abrupt as a kill, at one of its commits: after it, or at some moment inside.
+
+    Inside, the moment is a share of the time that the commit before took. The kernel ends the process by a timer, since
+    no thread of Python is sure to run in time. The file says whether the commit had returned by then.
+    """
+
+    commits: int  # before this one
+    share: float | None  # None: after the commit, before anybody is answered
+    seen: Path
+
+    def arm(self, store: Any) -> None:
+        """Let a store end the process."""
+        commit, count, before = store._commit, itertools.count(-1), [0.0]  # -1: the table is made
+
+        def last(self_: Any) -> None:
+            is_last = next(count) == self.commits
+            if is_last and self.share is not None:
+                self.seen.write_text("inside")
+                signal.setitimer(signal.ITIMER_REAL, max(1e-6, self.share * before[0]))  # SIGALRM ends a process
+            start = time.perf_counter()
+            commit(self_)
+            before[0] = time.perf_counter() - start
+            if is_last:
+                self.seen.write_text("after")
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        store._commit = last
+
+    @property
+    def was_inside(self) -> bool:
+        """Whether the process ended inside the commit."""
+        return self.seen.exists() and self.seen.read_text() == "inside"
+
+
 class RunningCollector:
     """A collector in a process of its own."""
 
     def __init__(self, study: Path, to: str, **keywords: Any) -> None:
         self.study, self.to = hb.read_study(study), to
         self._pipe, theirs = CONTEXT.Pipe(duplex=False)
-        self._process = CONTEXT.Process(target=run_collector, args=(str(study), to, theirs, keywords))
+        # A daemon: it ends with the tests, also where one of them fails before it stops its collector.
+        self._process = CONTEXT.Process(target=run_collector, args=(str(study), to, theirs, keywords), daemon=True)
         self._process.start()
         theirs.close()
         self.url = self._pipe.recv()
@@ -281,24 +338,27 @@ class KilledCollector:
         self._draw = random.Random(seed)  # noqa: S311  # when to kill
         self.fingerprint = hb.read_study(study).fingerprint
         self.acknowledged: set[str] = set()
-        self.sent: set[str] = set()
+        self.sent: dict[str, str] = {}  # outputs by key
         self.unsure: dict[str, list[dict[str, Any]]] = {}  # requests without an answer, by their first key
-        self.kills = 0
+        self.kills = self.resent = 0
 
     def _requests(self) -> Iterable[tuple[list[str], bytes]]:
         """Yield what has no answer yet, then new requests of one or several reports."""
         for reports in list(self.unsure.values()):
+            self.resent += 1
             yield encoded_request(self.fingerprint, reports)
         while True:
             count = self._draw.choice((1, 1, 1, 5, 50))
             reports = [report(str(self._draw.randrange(8))) for _ in range(count)]
-            self.sent.update(each["key"] for each in reports)
+            self.sent.update((each["key"], each["output"]) for each in reports)
             self.unsure[reports[0]["key"]] = reports
             yield encoded_request(self.fingerprint, reports)
 
-    def run(self, seconds: float, *, kill: Callable[[RunningCollector], None] = RunningCollector.kill) -> None:
+    def run(
+        self, seconds: float, *, kill: Callable[[RunningCollector], None] = RunningCollector.kill, **keywords: Any
+    ) -> None:
         """Start a collector, send for about so long, and kill it (or what `kill` kills)."""
-        running = RunningCollector(self._study, self._to)
+        running = RunningCollector(self._study, self._to, **keywords)
         timer = threading.Timer(self._draw.uniform(0.02, 1.0) * seconds, kill, [running])
         timer.start()
         self._take(run_load(running.port, self._requests(), self._connections, keep=True))
@@ -306,27 +366,37 @@ class KilledCollector:
         running.kill()
         self.kills += 1
 
+    def run_to_commit(self, folder: Path, *, inside: bool, **keywords: Any) -> bool:
+        """Send until the collector ends at one of its commits; return whether that was inside."""
+        share = self._draw.uniform(0.0, 1.2) if inside else None
+        end = EndAtCommit(self._draw.randrange(3, 18), share, folder / f"end-{self.kills}")
+        self.run(0.0, kill=lambda _: None, end=end, **keywords)
+        return end.was_inside
+
     def _take(self, load: Load) -> None:
         for keys in load.acknowledged:
             self.acknowledged.update(keys)
             self.unsure.pop(keys[0], None)
 
-    def finish(self) -> None:
-        """Send what has no answer to a collector that nobody kills."""
+    def finish(self, stored: Callable[[], list[tuple[str, str]]]) -> list[str]:
+        """Send what has no answer to a collector that nobody kills; return what is wrong with what is stored."""
+        wrong = self._faults(stored())
         running = RunningCollector(self._study, self._to)
         left = [encoded_request(self.fingerprint, reports) for reports in self.unsure.values()]
-        self.resent = len(left)
+        self.resent += len(left)
         load = run_load(running.port, left, self._connections, keep=True)
-        unsure = dict(self.unsure)
         self._take(load)
-        self.unsure = unsure
         assert running.stop() == 0
         assert set(load.statuses) <= {200}, load.statuses
+        return list(dict.fromkeys([*wrong, *self._faults(stored())]))
 
-    def faults(self, stored: list[str]) -> list[str]:
-        """Return what is wrong with the keys that are stored."""
-        found = Counter(stored)
+    def _faults(self, stored: list[tuple[str, str]]) -> list[str]:
+        """Return what is wrong with the keys and outputs that are stored."""
+        found = Counter(key for key, _ in stored)
         wrong = [f"{key}: stored {times} times" for key, times in found.items() if times > 1]
         wrong += [f"{key}: acknowledged and not there" for key in self.acknowledged if key not in found]
-        wrong += [f"{key}: never sent" for key in found if key not in self.sent]
+        wrong += [f"{key}: {output} was never sent" for key, output in stored if self.sent.get(key) != output]
+        for first, reports in self.unsure.items():
+            there = sum(each["key"] in found for each in reports)
+            wrong += [f"{first}: {there} of {len(reports)} are stored"] if there not in (0, len(reports)) else []
         return wrong

@@ -13,6 +13,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
@@ -98,8 +99,13 @@ class Installed:
                 return
 
     def kill(self) -> None:
-        """Kill the server as a power cut would, but for the machine."""
-        os.kill(int((self.folder / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+        """Kill the server and all its processes at once, as a power cut would, but for the machine."""
+        postmaster = int((self.folder / "postmaster.pid").read_text().split()[0])
+        tasks = Path(f"/proc/{postmaster}/task/{postmaster}/children")
+        children = [int(word) for word in tasks.read_text().split()] if tasks.exists() else []
+        for process in (postmaster, *children):  # the first one starts others, and so goes first
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
     def _run(self, program: str, *arguments: str, text: str | None = None) -> str:
         command = [str(self._programs / program), *arguments]
@@ -179,6 +185,11 @@ class Server:
 
     def psql(self, statement: str) -> str:
         return self._server.psql(statement)
+
+    @property
+    def folder(self) -> Path:
+        """Where the server keeps its files."""
+        return self._server.folder
 
     def address(self, table: str, database: str = "postgres", login: str = "postgres") -> str:
         base = self._server.get_uri(database).replace("postgres:@", f"{login}@", 1)

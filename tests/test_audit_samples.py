@@ -108,7 +108,7 @@ def test_false_alarms_are_as_rare_as_the_level_says() -> None:
     results = [
         hb.audit_samples(mechanism, *sample(mechanism, 400, seed), level=0.7)
         for mechanism in mechanisms
-        for seed in range(60)
+        for seed in range(25)
     ]
     by_law = sum(result.follows_law is False for result in results)
     assert 0 < by_law <= stats.binom.ppf(1 - 1e-4, len(results), 0.15)

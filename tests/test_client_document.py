@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import hubbub as hb
+from hubbub.cli.app import main
 from hubbub.client import exp_minus
 from studies import BASES, study_text
-from terminal import hubbub
 
 
 def exported(folder: Path, text: str) -> dict[str, Any]:
@@ -125,13 +125,22 @@ def test_nothing_is_overwritten_and_mistakes_are_told(tmp_path: Path) -> None:
     assert not (tmp_path / "other.json").exists()
 
 
-def test_the_command_prints_the_digest(tmp_path: Path) -> None:
-    (tmp_path / "study.toml").write_text(f"{COIN}kind = 'krr'\nepsilon = 1.0\n")
-    told = hubbub("export-client", "study.toml", "-o", "a.json", cwd=tmp_path)
-    digest = json.loads((tmp_path / "a.json").read_text())["digest"]
-    assert told.stdout == f"a.json: digest {digest}\n"
-    told = hubbub("export-client", "study.toml", "-o", "b.json", "--json", cwd=tmp_path)
-    assert json.loads(told.stdout) == {"version": 1, "output": "b.json", "digest": digest}
-    told = hubbub("export-client", "study.toml", "-o", "study.toml", cwd=tmp_path)
-    assert (told.returncode, told.stdout) == (2, "")
-    assert "written over" in told.stderr
+def test_the_command_prints_the_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("study.toml").write_text(f"{COIN}kind = 'krr'\nepsilon = 1.0\n")
+
+    def told(*words: str) -> tuple[object, str, str]:
+        monkeypatch.setattr("sys.argv", ["hubbub", "export-client", "study.toml", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code, *capfd.readouterr()
+
+    code, out, _ = told("-o", "a.json")
+    digest = json.loads(Path("a.json").read_text())["digest"]
+    assert (code, out) == (0, f"a.json: digest {digest}\n")
+    assert json.loads(told("-o", "b.json", "--json")[1]) == {"version": 1, "output": "b.json", "digest": digest}
+    code, out, err = told("-o", "study.toml")
+    assert (code, out) == (2, "")
+    assert "written over" in err

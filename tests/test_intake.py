@@ -68,9 +68,14 @@ def test_every_template_is_a_valid_study(kind: str, tmp_path: Path) -> None:
     assert kebab(type(study.domain).__name__) == kind
     # What is commented out must be right too: uncomment the tables at the end.
     lines = template(kind).splitlines()
-    opened = [line[2:] if line.startswith(("# [", "# kind", "# epsilon")) else line for line in lines]
+    entries = ("# [", "# kind", "# epsilon", "# text", '# mechanism = "', "# access", "# time")
+    opened = [line[2:] if line.startswith(entries) else line for line in lines]
     path.write_text("\n".join(opened))
-    assert len(hb.read_study(path).mechanisms) >= len(study.mechanisms)
+    complete = hb.read_study(path)
+    assert len(complete.mechanisms) >= len(study.mechanisms)
+    assert complete.question
+    assert complete.collector is not None
+    assert (complete.collector["access"], complete.collector["time"]) == ("open", "day")
 
 
 def test_every_mechanism_can_stand_in_a_study() -> None:

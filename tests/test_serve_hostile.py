@@ -209,6 +209,7 @@ def test_a_hostile_request_is_refused(collector: RunningCollector, folder: Path,
     assert stored(folder) == 0
 
 
+@pytest.mark.slow
 def test_memory_stays_the_same(collector: RunningCollector) -> None:
     sizes = [name for name in HOSTILE if len(HOSTILE[name].content) > 100_000]
     for name in sizes:

@@ -23,7 +23,7 @@ from hubbub.serve.request_errors import REQUESTS, RequestRefusedError
 
 SCHEMA = json.loads(files("hubbub.serve").joinpath("assets", "reports.schema.json").read_text(encoding="utf-8"))
 VALID = Draft202012Validator(SCHEMA)
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
+QUICK = settings(max_examples=75, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
@@ -73,7 +73,7 @@ def test_the_schema_is_one() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
 
-@settings(QUICK, max_examples=40)
+@settings(QUICK, max_examples=25)
 @given(data=st.data())
 def test_what_the_schema_describes_is_refused_for_its_content_alone(study: hb.Study, data: st.DataObject) -> None:
     document = data.draw(drawn_from(SCHEMA))
@@ -132,7 +132,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningColle
     assert running.logged() == []
 
 
-@settings(QUICK, max_examples=60)
+@settings(QUICK, max_examples=40)
 @given(data=st.data())
 def test_the_collector_survives_what_is_drawn(collector: RunningCollector, data: st.DataObject) -> None:
     document = data.draw(drawn_from(SCHEMA) | JSON)

@@ -81,6 +81,7 @@ class ReportStore(ABC):
         with self._guarded():
             self._connect()
             self._is_open = True
+            self._begin()  # two collectors that start at once make one table
             columns = self._existing_columns()
             if columns is None:
                 self._make()
@@ -88,6 +89,7 @@ class ReportStore(ABC):
                 raise self._not_ours(f"columns {shorten(columns, 200)}")
             else:
                 self._check_study()
+            self._commit()
 
     def close(self) -> None:
         """Close the database; it can be opened again."""
@@ -96,13 +98,11 @@ class ReportStore(ABC):
             self._disconnect()
 
     def _make(self) -> None:
-        self._begin()
         self._create()
         name = quoted_literal(self._name)
         self._ask(f"DELETE FROM {self._studies} WHERE table_name = {name}")  # noqa: S608  # of a table that was dropped
         names = f"{name}, {quoted_literal(self._fingerprint)}"
         self._ask(f"INSERT INTO {self._studies} (table_name, fingerprint) VALUES ({names})")  # noqa: S608  # quoted
-        self._commit()
 
     def _check_study(self) -> None:
         rows = self._ask(

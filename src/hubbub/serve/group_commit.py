@@ -210,7 +210,7 @@ class GroupCommit:
         keys = [key for each in group for key in each.batch.keys]
         day = [] if self._time is None else [self._time(datetime.now(UTC))]
         if len(set(keys)) == len(keys) and not self._sent(group) and self._has_room(group):
-            rows = sorted(_rows(group, day))
+            rows = sorted(_rows(group, day), key=itemgetter(0))
             if self._store.insert_new(rows):
                 return [Receipt(len(each.batch), 0) for each in group], len(rows)
         outcomes, rows = self._decided(group, self._store.existing(keys), self._sent(group), day)

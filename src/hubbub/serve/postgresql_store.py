@@ -1,13 +1,12 @@
 """Reports in a PostgreSQL table: one connection, each commit synchronised.
 
-Numbers are given out while an advisory lock is held until the commit, so that a row never appears behind one with a
-larger number, also where several collectors fill one table: `hubbub collect` would not see it.
+Numbers are given out while an advisory lock of the table is held until the commit, so that a row never appears behind
+one with a larger number, also where several collectors fill one table: `hubbub collect` would not see it.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -17,6 +16,7 @@ from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.database_address import quoted_name
 from hubbub.serve.base import ReportStore, Row, StoreUnavailableError, quoted_literal
 
+UNIQUE_VIOLATION = "23505"  # of SQLSTATE
 STATEMENT_SECONDS = 30  # after which the server gives up a statement, a lock included
 
 
@@ -24,8 +24,10 @@ class PostgreSQLStore(ReportStore):
     """Reports in a table of a PostgreSQL server."""
 
     _connection: Any
+    _found_schema: str | None
 
     def _connect(self) -> None:
+        self._found_schema = None
         self._connection = importlib.import_module("adbc_driver_postgresql.dbapi").connect(self.address.target)
         if self._ask("SELECT current_setting('fsync')")[0][0] != "on":
             raise refusal(
@@ -39,6 +41,8 @@ class PostgreSQLStore(ReportStore):
         self._ask("SET synchronous_commit TO on")
         self._ask(f"SET statement_timeout TO '{STATEMENT_SECONDS}s'")
         self._ask("SET client_encoding TO 'UTF8'")
+        # Each statement sees what was committed before it: whoever waited for the lock sees the reports of others.
+        self._ask("SET default_transaction_isolation TO 'read committed'")
         self._commit()
 
     def _disconnect(self) -> None:
@@ -46,8 +50,9 @@ class PostgreSQLStore(ReportStore):
             self._connection.close()
 
     def _begin(self) -> None:
-        lock = quoted_literal(f"hubbub collector {self._reports}")
-        self._ask(f"SELECT pg_advisory_xact_lock(hashtextextended({lock}, 0))")
+        # By the table itself, since one collector may call it reports, and another one public.reports.
+        table = f"coalesce(to_regclass({quoted_literal(self._reports)})::oid::bigint, 0)"
+        self._ask(f"SELECT pg_advisory_xact_lock(hashtextextended('hubbub collector', {table}))")
 
     def _commit(self) -> None:
         self._connection.commit()
@@ -63,7 +68,6 @@ class PostgreSQLStore(ReportStore):
             f"SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass({name}) "  # noqa: S608  # quoted
             "AND attnum > 0 AND NOT attisdropped"
         )
-        self._commit()
         return [str(column) for (column,) in rows] or None
 
     def _create(self) -> None:
@@ -72,7 +76,9 @@ class PostgreSQLStore(ReportStore):
         self._ask(
             f"CREATE TABLE IF NOT EXISTS {self._studies} (table_name text PRIMARY KEY, fingerprint text NOT NULL)"
         )
-        self._ask(f"CREATE TABLE {self._reports} ({number}, {quoted_name(KEY)} text PRIMARY KEY{texts})")
+        # Compared by their bytes: in the order of a language, an index of keys would be several times as slow.
+        key = f'{quoted_name(KEY)} text COLLATE "C" PRIMARY KEY'
+        self._ask(f"CREATE TABLE {self._reports} ({number}, {key}{texts})")
         if self.table.user is not None:
             self._ask(f"CREATE INDEX ON {self._reports} ({quoted_name(self.table.user)})")
 
@@ -80,18 +86,42 @@ class PostgreSQLStore(ReportStore):
         """Return the SQL of the texts in a JSON list."""
         return "SELECT json_array_elements_text($1::text::json)"
 
+    def insert_new(self, rows: Sequence[Row]) -> bool:
+        """Insert rows without a look for their keys first: few are sent again, and the table has each key once."""
+        from adbc_driver_manager import Error
+
+        try:
+            self.insert(rows)
+        except Error as error:
+            if error.sqlstate != UNIQUE_VIOLATION:
+                raise
+            self._connection.rollback()
+            self._begin()
+            return False
+        return True
+
     def insert(self, rows: Sequence[Row]) -> None:
-        """Insert all rows in one statement."""
+        """Insert all rows by one COPY in binary, in their order, which is that of their numbers."""
+        import pyarrow as pa
+
         if not rows:
             return
-        columns = self.table.columns
-        names = ", ".join(map(quoted_name, columns))
-        entries = ", ".join(f"entry ->> {place}" for place in range(len(columns)))
-        self._ask(
-            f"INSERT INTO {self._reports} ({names}) SELECT {entries} "  # noqa: S608  # quoted
-            "FROM json_array_elements($1::text::json) WITH ORDINALITY AS given(entry, place) ORDER BY place",
-            json.dumps(rows),
-        )
+        columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+        with self._connection.cursor() as cursor:
+            cursor.adbc_ingest(
+                self._name, pa.record_batch(columns, self.table.columns), mode="append", db_schema_name=self._schema()
+            )
+
+    def _schema(self) -> str:
+        """Return the schema of the table, in which the server found it when it was first written to."""
+        if self._found_schema is None:
+            table = f"to_regclass({quoted_literal(self._reports)})"
+            rows = self._ask(
+                "SELECT nspname::text FROM pg_namespace AS place JOIN pg_class AS relation "  # noqa: S608  # quoted
+                f"ON place.oid = relation.relnamespace WHERE relation.oid = {table}"
+            )
+            self._found_schema = str(rows[0][0]) if rows else "public"
+        return self._found_schema
 
     def translated(self, error: BaseException) -> bool:
         """Whether the driver or the server refused."""
