@@ -42,7 +42,7 @@ style: $(READY)
 	$(BIN)/lint-imports
 
 slow: $(READY) $(COMPILED)
-	$(TEST_SETTINGS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 -m slow
+	$(TEST_SETTINGS) MPLBACKEND=Agg HUBBUB_EXAMPLES=all $(BIN)/python -m pytest -n 2 -m "slow or drawn"
 
 # The site, in a folder for each version: tutorials and pictures are made anew where their code has changed.
 docs: $(DOCS)
