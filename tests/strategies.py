@@ -45,7 +45,8 @@ def examples(count: int) -> Callable[[Test], Test]:
     )
 
     def mark(test: Test) -> Test:
-        return pytest.mark.drawn(drawn(test))
+        marked: Test = pytest.mark.drawn(drawn(test))
+        return marked
 
     return mark
 

@@ -142,9 +142,9 @@ def test_limits_are_certified_and_tight(name: str, seed: int) -> None:
 
 
 MOST_USERS = 3e6  # a slack of 1e-7, which conic solvers still see
-LONG = ("map with Laplace noise", "map with geometric noise")  # for another solver
+LONG_FOR_CONIC = ("map with Laplace noise", "map with geometric noise")
 CONIC = [
-    pytest.param(name, seed, marks=[pytest.mark.slow] if seed or name in LONG else [])
+    pytest.param(name, seed, marks=[pytest.mark.slow] if seed or name in LONG_FOR_CONIC else [])
     for name in own.KINDS
     for seed in range(3)
     if name not in ("entries as small as 1e-300",)
