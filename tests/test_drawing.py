@@ -223,7 +223,7 @@ def test_every_shown_method_is_named(kind: str) -> None:
     assert "exact maximum and auto: first 3 runs" in words(page)
 
 
-@pytest.mark.parametrize("kind", ["place", "shapes", "maps", "boxes", "guesses", "paths"])
+@pytest.mark.parametrize("kind", sampled(["place", "shapes", "maps", "boxes", "guesses", "paths"], 2))
 def test_other_data_make_another_picture(kind: str) -> None:
     counts = np.roll(some_place().counts, 7)
     other = drawn(kind, seed=2, place=replace(some_place(), counts=counts))
