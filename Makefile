@@ -12,13 +12,15 @@ endif
 CREATED := $(VENV)/.created
 RUNTIME := $(VENV)/.runtime
 READY := $(VENV)/.ready
+COMPILED := $(VENV)/.compiled
 CODE := src tests scripts benchmarks docs/conf.py docs/_extensions docs/gallery
 DOCS := $(VENV)/.docs
 # One thread for linear algebra each: the tests themselves run side by side. Compiled modules are kept, whatever the
 # environment says, because the tests start hundreds of processes that would each compile them anew.
 TEST_SETTINGS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
-# What does not need each other is made side by side: a browser for the tests while the packages are installed.
+# What does not need each other is made side by side: a browser for the tests while packages are installed, and compiled
+# loops while those packages are installed that only the tests need.
 MAKEFLAGS += --jobs=2
 
 .PHONY: docs docs-serve demo demo-web test lint style format slow matrix package paper benchmarks studies accuracy few-values clean
@@ -31,7 +33,7 @@ demo-web: $(RUNTIME)
 	$(BIN)/hubbub demo --web -o demo-output
 
 # Types are checked beside the tests: for a minute they would keep one core busy and the other idle.
-test: style browser
+test: style browser $(COMPILED)
 	$(BIN)/mypy > $(VENV)/types.log 2>&1 & types=$$!; \
 	$(TEST_SETTINGS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"; tests=$$?; \
 	wait $$types; typed=$$?; cat $(VENV)/types.log; exit $$((tests + typed))
@@ -44,8 +46,8 @@ style: $(READY)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/lint-imports
 
-slow: $(READY)
-	$(TEST_SETTINGS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 -m slow
+slow: $(READY) $(COMPILED)
+	$(TEST_SETTINGS) MPLBACKEND=Agg HUBBUB_EXAMPLES=all $(BIN)/python -m pytest -n 2 -m "slow or drawn"
 
 # The site, in a folder for each version: tutorials and pictures are made anew where their code has changed.
 docs: $(DOCS)
@@ -113,16 +115,21 @@ $(CREATED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	@$(PYTHON) -c "open('$(CREATED)', 'w').close()"
 
-# What running needs, and nothing of the tests: all that `make demo` installs.
+# What running needs, and nothing of the tests: all that `make demo` installs. Only a small part of it is loaded: Python
+# compiles that when it is first imported, which is quicker than compiling everything here.
 $(RUNTIME): $(CREATED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e .
 	@$(PYTHON) -c "open('$(RUNTIME)', 'w').close()"
 
-# What the tests need, too; one after the other where both are asked for in one command. The tests load only a small part of
-# what is installed: Python compiles that when it is first imported, which is quicker than compiling everything here.
-$(READY): $(CREATED) $(if $(filter demo demo-web paper,$(MAKECMDGOALS)),$(RUNTIME))
+# What the tests need, too, after what running needs: then the loops can be compiled meanwhile.
+$(READY): $(RUNTIME)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[dev]"
-	@$(PYTHON) -c "[open(name, 'w').close() for name in ('$(RUNTIME)', '$(READY)')]"
+	@$(PYTHON) -c "open('$(READY)', 'w').close()"
+
+# Loops of which the sources have not changed are not compiled again.
+$(COMPILED): $(RUNTIME) scripts/compile_loops.py $(wildcard src/hubbub/*/compiled_*.py)
+	$(TEST_SETTINGS) $(BIN)/python scripts/compile_loops.py
+	@$(PYTHON) -c "open('$(COMPILED)', 'w').close()"
 
 $(DOCS): $(CREATED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs,cluster]"

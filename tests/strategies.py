@@ -5,10 +5,13 @@ Drawn matrices are never symmetric: code that reads rows where columns belong pa
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any, TypeVar
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -19,14 +22,33 @@ from hubbub.domains import Subset
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Test = TypeVar("Test", bound=Callable[..., Any])
 
 # Ties between distances need sides in a simple ratio, which floats drawn at random never have.
 SIDES = st.sampled_from([0.25, 0.5, 0.75, 1.0, 1.5])
 
 
-def examples(count: int) -> settings:
-    """Return settings for `count` examples: the same ones everywhere, and no clock (machines are shared)."""
-    return settings(max_examples=count, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+GATE_PART = 1 if os.environ.get("HUBBUB_EXAMPLES") == "all" else 3  # the gate draws one example of so many
+MIN_EXAMPLES = 12
+
+
+def examples(count: int) -> Callable[[Test], Test]:
+    """Draw `count` examples: the same ones everywhere, and no clock (machines are shared).
+
+    The gate draws a part of them. `make slow` runs all tests that have this mark again, with all their examples.
+    """
+    drawn = settings(
+        max_examples=max(count // GATE_PART, min(count, MIN_EXAMPLES)),
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+
+    def mark(test: Test) -> Test:
+        marked: Test = pytest.mark.drawn(drawn(test))
+        return marked
+
+    return mark
 
 
 def epsilons(low: float = 0.05, high: float = 4.0) -> st.SearchStrategy[float]:

@@ -95,7 +95,7 @@ class WrongFakes(hb.SampleOneWithFakes):
         return self.output_space.joined(drawn, np.ones((places[0].size, len(places)), dtype=bool))
 
 
-@pytest.mark.parametrize("kind", [WrongChoice, WrongFakes])
+@pytest.mark.parametrize("kind", [WrongChoice, pytest.param(WrongFakes, marks=pytest.mark.slow)])
 def test_faulty_samplers_are_refuted(kind: type[hb.SampleOne]) -> None:
     result = hb.audit(kind(age=PARTS["age"], sex=PARTS["sex"]), draws=20_000)
     assert result.verdict == "refuted"

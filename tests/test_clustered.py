@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from hubbub.intake import cluster_reading as clustered
 from hubbub.intake.study_input import read_input
 from hubbub.intake.tallies import tally_writing as writing
 from hubbub.intake.tallies.tally_reading import parts_of
+from terminal import hubbub
 
 Client = Any  # distributed comes with few types
 
@@ -169,14 +168,14 @@ def test_a_worker_killed_while_rows_are_read_is_survived(folder: Path, tmp_path:
 @pytest.mark.slow
 def test_the_terminal_and_a_cluster(cluster: Cluster, client: Client, folder: Path, tmp_path: Path) -> None:
     words = ["estimate", "study.toml", "users-0.parquet", "users-1.parquet", "--method", "mle", "--quick", "--json"]
-    found = [run(folder, *words, *more) for more in ([], ["--cluster", cluster.address])]
+    found = [hubbub(*words, *more, cwd=folder) for more in ([], ["--cluster", cluster.address])]
     here, there = (json.loads(one.stdout) for one in found)
     assert here["users"] == there["users"]
     assert here["epsilon_per_user"] == there["epsilon_per_user"]
     shares = [[entry["probability"] for entry in one["estimate"]] for one in (here, there)]
     np.testing.assert_allclose(shares[0], shares[1], rtol=0, atol=1e-6)
     target = tmp_path / "x.tally.parquet"
-    done = run(folder, "collect", "study.toml", "rows-0.csv", "-o", target, "--cluster", cluster.address)
+    done = hubbub("collect", "study.toml", "rows-0.csv", "-o", target, "--cluster", cluster.address, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "300 users from 300 rows, 0 rows rejected" in done.stdout
 
@@ -207,11 +206,6 @@ def test_a_table_in_memory_cannot_be_read_by_workers(client: Client, folder: Pat
     with pytest.raises(hb.IntakeError) as caught:
         hb.scatter_reports(table, study, client)
     assert caught.value.code == "not-a-source"
-
-
-def run(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hubbub.cli", *map(str, words)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
 
 
 def test_workers_read_columns_under_other_names(client: Client, tmp_path: Path) -> None:

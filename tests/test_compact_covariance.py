@@ -10,6 +10,7 @@ import pytest
 
 import hubbub as hb
 import pages
+from gate_samples import sampled
 from hubbub import trust_check
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.progress import finish
@@ -103,7 +104,7 @@ LOCAL: dict[str, tuple[hb.Reports, Floats]] = {
 }
 
 
-@pytest.mark.parametrize("name", LOCAL)
+@pytest.mark.parametrize("name", sampled(LOCAL, 2))
 def test_local_noise_gives_the_same_estimate_and_no_smaller_deviation(name: str) -> None:
     whole, compact = both(*LOCAL[name])
     assert compact.centre == pytest.approx(whole.centre, abs=1e-7)

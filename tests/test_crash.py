@@ -7,7 +7,7 @@ import os
 import random
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -600,40 +600,37 @@ def test_a_link_stays_a_link_and_permissions_stay(study: hb.Study, files: list[P
 # -- equal reports, equal bytes ------------------------------------------------------------------------------
 
 
-def test_equal_reports_give_equal_bytes(study: hb.Study, files: list[Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("keyed", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["key", "no key"])
+def test_equal_reports_give_equal_bytes(study: hb.Study, files: list[Path], tmp_path: Path, keyed: bool) -> None:
     """Files in any order, in one run or several, merged in any order and grouping, in any memory, under any key."""
     (tmp_path / "key").write_text("0123456789abcdef")
-    for key, complete in ((None, True), (tmp_path / "key", False)):
-        numbers = itertools.count()
+    key = tmp_path / "key" if keyed else None
+    numbers = itertools.count()
 
-        def collected(
-            sources: list[Path], into: Path | None = None, key: Path | None = key, complete: bool = complete,
-            numbers: Iterator[int] = numbers, **options: Any,
-        ) -> Path:  # fmt: skip
-            path = into or tmp_path / f"{key is None}-{next(numbers)}.tally.parquet"
-            return hb.collect(study, sources, path, users_key=key, users_complete=complete, **options).path
+    def collected(sources: list[Path], into: Path | None = None, **options: Any) -> Path:
+        path = into or tmp_path / f"{next(numbers)}.tally.parquet"
+        return hb.collect(study, sources, path, users_key=key, users_complete=not keyed, **options).path
 
-        def merged(*parts: Path, key: Path | None = key, numbers: Iterator[int] = numbers) -> Path:
-            path = tmp_path / f"{key is None}-{next(numbers)}.tally.parquet"
-            return hb.merge(parts, path, users_complete=key is None).path
+    def merged(*parts: Path) -> Path:
+        return hb.merge(parts, tmp_path / f"{next(numbers)}.tally.parquet", users_complete=not keyed).path
 
-        a, b, c = files
-        whole = collected([a, b, c])
-        first, second, third = (collected([file]) for file in files)
-        others = [
-            collected([c, a, b]),
-            collected([b, c, a], memory="200MB"),
-            collected([c], into=collected([b], into=collected([a]))),
-            collected([a, b, c], into=collected([c])),
-            merged(first, second, third),
-            merged(third, merged(second, first)),
-            merged(merged(first, third), second),
-            merged(whole),
-            collected([a], into=merged(third, second)),
-        ]
-        assert {path.read_bytes() for path in others} == {whole.read_bytes()}
-        assert hb.read_tally(whole).reports == hb.read_reports(files, study)
-        assert hb.collect(study, files, whole, users_key=key).summary.skipped == tuple(map(str, files))
+    a, b, c = files
+    whole = collected([a, b, c])
+    first, second, third = (collected([file]) for file in files)
+    others = [
+        collected([c, a, b]),
+        collected([b, c, a], memory="200MB"),
+        collected([c], into=collected([b], into=collected([a]))),
+        collected([a, b, c], into=collected([c])),
+        merged(first, second, third),
+        merged(third, merged(second, first)),
+        merged(merged(first, third), second),
+        merged(whole),
+        collected([a], into=merged(third, second)),
+    ]
+    assert {path.read_bytes() for path in others} == {whole.read_bytes()}
+    assert hb.read_tally(whole).reports == hb.read_reports(files, study)
+    assert hb.collect(study, files, whole, users_key=key).summary.skipped == tuple(map(str, files))
 
 
 def test_rows_in_any_order_give_the_same_rows(study: hb.Study, files: list[Path], tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hubbub as hb
+from gate_samples import sampled
 from hubbub.intake.sources import parquet_arrow, text_files
 from strategies import examples
 
@@ -166,7 +167,7 @@ def test_every_format_says_the_same(chosen: str, seed: int, count: int, kind: st
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("kind", ["", "int", "str", "float"])
+@pytest.mark.parametrize("kind", sampled(["", "int", "str", "float"], 3))
 def test_every_format_is_read(name: str, kind: str, tmp_path: Path) -> None:
     study = STUDIES["line"]
     rows = drawn(study, 1, 60, 20)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hubbub as hb
@@ -24,6 +24,7 @@ from hubbub.intake.counting.user_ids import user_ids
 from hubbub.intake.privacy_loss_summary import epsilon_document, spending_lines, totals
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.reports.privacy_accounting import Spent
+from strategies import examples
 from terminal import hubbub
 
 LINE = hb.Integers(0, 9)
@@ -86,7 +87,7 @@ def test_users_above_the_limit_are_rejected_on_disk_and_in_memory(monkeypatch: p
             hb.read_reports(frame, study, allow_rejects=0, memory="200MB")
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(60)
 @given(
     st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=4), min_size=1, max_size=60),
     st.sampled_from([6, 10**5, 2**40]),

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import hubbub as hb
+from gate_samples import sampled
 from hubbub.channels import DiagonalPlusConstantChannel
 from hubbub.core.errors import EstimateError
 from hubbub.core.progress import Progress, finish
@@ -229,7 +230,7 @@ def programmed(reports: hb.Reports, slack: float = 1e-9) -> tuple[Floats, Floats
     return ends[0], ends[1]
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+@pytest.mark.parametrize("seed", sampled(range(4), 4))
 @pytest.mark.parametrize(
     "kind",
     [

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hubbub as hb
@@ -18,6 +18,7 @@ from hubbub.intake.study import parse_study
 from hubbub.intake.study_entries import DOMAINS, MECHANISMS
 from hubbub.intake.study_files import template
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
+from strategies import examples
 
 STUDY = """
 version = 1
@@ -206,7 +207,7 @@ def test_parquet_with_typed_columns(tmp_path: Path) -> None:
     assert same(hb.read_reports(tmp_path / "b.parquet", two), hb.Reports.from_outputs(bits, packed))
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@examples(30)
 @given(
     st.lists(
         st.tuples(st.integers(0, 7), st.sampled_from(["strong", "far"]), st.integers(0, 9)), min_size=1, max_size=40

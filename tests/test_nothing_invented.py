@@ -22,6 +22,7 @@ from hubbub.core.defaults import DEFAULT_MEMORY
 from hubbub.intake import cluster_reading as clustered
 from hubbub.intake.cluster_tasks import ReadPart, read_part
 from hubbub.intake.sources.parquet_arrow import ParquetSource
+from terminal import hubbub
 
 LINE = hb.Integers(0, 9)
 STUDY = hb.Study(LINE, {"near": hb.TruncatedGeometric(LINE, 1.0)})
@@ -206,8 +207,7 @@ def test_nothing_is_written_over_what_is_read(tmp_path: Path, words: str) -> Non
         database.execute("INSERT INTO t VALUES (1)")
     database.close()
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    command = [sys.executable, "-m", "hubbub.cli", *words.split()]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)  # noqa: S603
+    done = hubbub(*words.split(), cwd=tmp_path)
     assert done.returncode == 2
     assert "written over" in done.stderr
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -1,6 +1,6 @@
 """One number for one thing: estimate, interval, verdict, document and page of the same reports never disagree.
 
-Random studies over all kinds of domains and mechanisms; the whole sample is slow, a tenth of it is in every run.
+Random studies over all kinds of domains and mechanisms; the whole sample is slow, a few are in every run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from hubbub.exporting.json_documents import check_document, estimate_document
 from hubbub.reporting.page_content import make_page
 from hubbub.reporting.page_input import page_input
 
-STUDIES, OFTEN = 500, 12
+STUDIES = 500
+OFTEN = (0, 1, 3, 4, 5, 6, 8, 9)  # every kind of domain, each on a page once
 PAGES = 3  # one of so many studies is put on a page as well, which takes as long as all else
 CLOSE = 1e-12
 
@@ -157,12 +158,12 @@ def _is_share(share: float, value: object, domain: hb.Domain, shares: Floats) ->
     return math.isclose(share, float(shares[int(domain.index(np.array([value]))[0])]), abs_tol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(OFTEN))
+@pytest.mark.parametrize("seed", OFTEN)
 def test_no_contradictions(seed: int) -> None:
     assert contradictions(seed) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(OFTEN, STUDIES, 50))
+@pytest.mark.parametrize("first", range(0, STUDIES, 50))
 def test_no_contradictions_in_many_studies(first: int) -> None:
     assert [text for seed in range(first, first + 50) for text in contradictions(seed)] == []

@@ -12,19 +12,20 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import entr, rel_entr, xlogy
 
 import hubbub as hb
 from hubbub.likelihood import Likelihood
+from strategies import examples
 
 Floats = NDArray[np.float64]
 Table = tuple[tuple[Fraction, ...], ...]
 Family = Callable[[hb.Integers, float], hb.Mechanism]
 
-drawn = settings(max_examples=60, deadline=None, derandomize=True)
+drawn = examples(60)
 
 
 def floats(rows: Table) -> Floats:

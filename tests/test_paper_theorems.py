@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import xlogy
@@ -20,10 +20,11 @@ from scipy.special import xlogy
 import hubbub as hb
 from hubbub.likelihood import Likelihood
 from hubbub.solvers import em_step
+from strategies import examples
 
 Floats = NDArray[np.float64]
 
-drawn = settings(max_examples=40, deadline=None, derandomize=True)
+drawn = examples(40)
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ def test_update_with_several_outputs_for_each_user(survey: Survey, data: st.Data
 # -- convergence (thm:alg_conv) ----------------------------------------------------------------------------
 
 
-@settings(drawn, max_examples=20)
+@examples(20)
 @given(surveys(), st.data())
 def test_convergence_to_the_maximum(survey: Survey, data: st.DataObject) -> None:
     """thm:alg_conv: L rises monotonically to the same maximum from every full-support start, at a known rate."""

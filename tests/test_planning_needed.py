@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hubbub as hb
+from gate_samples import sampled
 from hubbub.planning.answers import Needed
 from hubbub.planning.repeated_studies import ErrorQuantile
 from hubbub.planning.target_search import Crossing, find_crossing
@@ -201,7 +202,7 @@ FRESH: dict[str, tuple[hb.Mechanism, str, str, int]] = {
 }
 
 
-@pytest.mark.parametrize("name", FRESH)
+@pytest.mark.parametrize("name", sampled(FRESH, 2))
 def test_predicted_errors_are_those_of_fresh_studies(name: str) -> None:
     mechanism, shape, method, reports = FRESH[name]
     (truth,) = truths_from(shape, mechanism.domain)

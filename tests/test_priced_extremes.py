@@ -90,7 +90,7 @@ def test_low_ends_of_0_are_proven_without_a_search(city: hb.Reports, monkeypatch
         return least(self, weights, cutoff)
 
     monkeypatch.setattr(LikelihoodRegion, "least", counted)
-    some = list(range(0, 80, 10))
+    some = list(range(0, 80, 20))
     proven = hb.band(city, values=some)
     by_proof = sum(weight > 0 for weight in searched)
     monkeypatch.setattr(interval_endpoints, "MAX_PROOF_UPDATES", 0)

@@ -20,6 +20,7 @@ import hubbub as hb
 from hubbub.paper import figure_names, parse_zone, reproduce
 from hubbub.paper.experiment_runs import em_iterates
 from hubbub.paper.figure_specs import read_figures
+from terminal import hubbub
 
 FEW = ("line", "error-probability")  # no map: seconds
 WAIT = 120.0
@@ -259,7 +260,7 @@ def test_mistakes_get_a_message(given: dict[str, Any], words: str, tmp_path: Pat
 
 
 def test_mistakes_at_the_terminal_end_without_a_traceback(tmp_path: Path) -> None:
-    done = run("holes", "--zone", "1,2", "--quick", "-o", tmp_path / "out")
+    done = hubbub("reproduce", "holes", "--zone", "1,2", "--quick", "-o", tmp_path / "out", cwd=tmp_path)
     assert done.returncode == 2
     assert "zone" in done.stderr
     assert "Traceback" not in done.stderr

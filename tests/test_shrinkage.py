@@ -269,10 +269,14 @@ def test_mechanisms_that_treat_values_differently_fall_back_on_the_maximum() -> 
     assert tv(shrunk.probabilities, truth) < 1.1 * tv(hb.estimate(reports, "mle").probabilities, truth)
 
 
-SPARSE = [("k-RR", hb.RandomizedResponse, 2.0), ("RAPPOR", hb.Rappor, 1.0), ("OLH", hb.LocalHashing, 1.0)]
-
-
-@pytest.mark.parametrize(("name", "kind", "epsilon"), SPARSE, ids=[name for name, _, _ in SPARSE])
+@pytest.mark.parametrize(
+    ("name", "kind", "epsilon"),
+    [
+        pytest.param("k-RR", hb.RandomizedResponse, 2.0, id="k-RR"),
+        pytest.param("RAPPOR", hb.Rappor, 1.0, id="RAPPOR", marks=pytest.mark.slow),
+        pytest.param("OLH", hb.LocalHashing, 1.0, id="OLH", marks=pytest.mark.slow),
+    ],
+)
 def test_sparse_categories_are_found(name: str, kind: Any, epsilon: float) -> None:
     domain = hb.Categories(list(range(100)))
     truth = np.zeros(100)

@@ -122,7 +122,7 @@ SIMULATED: list[tuple[str, hb.Mechanism, list[int]]] = [
 @pytest.mark.parametrize(
     ("name", "mechanism", "counts"),
     [
-        pytest.param(*case, id=case[0], marks=[pytest.mark.slow] if place % 2 else [])
+        pytest.param(*case, id=case[0], marks=[pytest.mark.slow] if place % 4 else [])
         for place, case in enumerate(SIMULATED)
     ],
 )
