@@ -3,8 +3,9 @@
     python scripts/compile_loops.py
 
 Numba keeps what it has compiled, beside the sources. Without this, the processes of the tests would begin by compiling
-the same loops at the same time. It needs nothing but hubbub itself, so it can run while the rest is installed. A loop
-that is missing here is compiled by the first test that calls it.
+the same loops at the same time. It needs nothing but hubbub itself, so it can run while the rest is installed, which
+takes about as long. A loop that is missing here (those for several threads, which few tests use) is compiled by the
+first test that calls it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import numpy as np
 
 import hubbub as hb
 from hubbub.channels import structured_only
-from hubbub.core import compiling
 
 USERS = 240
 
@@ -46,6 +46,4 @@ def run_loops() -> None:
 
 
 if __name__ == "__main__":
-    run_loops()
-    compiling.MAX_SERIAL_STEPS = 0  # so that each loop takes the way of long ones
     run_loops()
