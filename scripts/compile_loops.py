@@ -33,7 +33,7 @@ def run_loops() -> None:
     hb.resolve(on_a_map)
     on_a_line = [reports_of(hb.RandomizedResponse(line, 2.0), seed) for seed in range(2)]
     hb.compare(*on_a_line)
-    hb.estimate(on_a_line[0], "ibu", delta=1e-9)
+    hb.estimate(reports_of(hb.TruncatedGeometric(line, 0.3)), "ibu", delta=1e-9)
     mechanisms = [
         hb.Rappor(answers, 2.0), hb.OptimizedUnary(answers, 2.0), hb.LocalHashing(answers, 2.0),
         hb.PlanarGeometric(grid, 1.0), hb.TruncatedGeometric(line, 1.0), hb.Laplace(line, 1.0),
