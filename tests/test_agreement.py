@@ -155,7 +155,7 @@ def unfit_entries(name: str) -> Iterator[Case]:
             yield Case(f"{name}, with {entry!r}", changed(study, (*table, entry), to=1), value)
 
 
-@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("name", sampled(BASES, 2))
 def test_unfit_entries_are_taken_or_refused_alike(name: str, tmp_path: Path) -> None:
     seen = check_all(islice(unfit_entries(name), place(name), None, SOME), tmp_path)
     assert seen["refused"] > 5

@@ -329,7 +329,7 @@ def test_families_suit_the_number_of_attributes_and_the_size() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("users", [1, 3, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("users", [1, *(pytest.param(users, marks=pytest.mark.slow) for users in (3, 10))])
 def test_a_few_users_have_an_estimate(users: int) -> None:
     """The flow of EM overshoots for several classes and few reports: its steps are then made one by one."""
     people = hb.Product(age=hb.Integers(0, 5), smoker=hb.Categories(["no", "yes"]), region=hb.Categories(list("nesw")))

@@ -169,6 +169,7 @@ def test_groups_over_different_domains_are_refused() -> None:
 # -- the parts ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow  # simulates many studies
 def test_deals_hold_their_level_and_find_a_planted_difference() -> None:
     """200 studies of equal groups, of which 10 are expected to be rejected: 21 or more have probability 0.0012."""
     mechanism = hb.RandomizedResponse(hb.Categories(list("abcd")), 2.0)

@@ -29,6 +29,7 @@ def fuzz(count: int, timeout: int, *targets: str) -> dict[str, dict[str, int]]:
     return found
 
 
+@pytest.mark.slow  # others of its kind are in test_agreement
 def test_a_few_damaged_files() -> None:
     """Damage to bytes: damage to entries has its tests in test_agreement.py and test_client_tables.py."""
     found = fuzz(80, 600, "study_bytes", "table_bytes")

@@ -165,6 +165,7 @@ def test_100_million_rows_in_a_small_file_are_counted(tmp_path: Path) -> None:
     assert run(tmp_path, path, clock=300)["users"] == 100_000_000
 
 
+@pytest.mark.slow  # long texts take long
 def test_long_texts_that_repeat_are_looked_at_once(tmp_path: Path) -> None:
     text = pa.DictionaryArray.from_arrays(np.zeros(100_000, dtype=np.int32), ["0" * 1_000_000])
     path = repeated(tmp_path / "r.parquet", {"output": text}, 1)

@@ -151,6 +151,7 @@ def test_check_ins(tmp_path: Path, name: str) -> None:
     assert all(0 <= stage.done <= stage.total for stage in stages)
 
 
+@pytest.mark.slow  # a large file
 def test_a_large_file_agrees_with_another_count(tmp_path: Path) -> None:
     points = drawn(300_000)
     place = read(snap(tmp_path / "many.txt.gz", points))

@@ -215,6 +215,7 @@ def test_predicted_errors_are_those_of_fresh_studies(name: str) -> None:
     )
 
 
+@pytest.mark.slow  # simulates whole studies
 def test_users_needed_are_those_of_fresh_studies() -> None:
     mechanism = hb.RandomizedResponse(TEN, 1.0)
     (need,) = needed(mechanism, 0.08, method="ibu")

@@ -328,6 +328,7 @@ def test_cones_without_an_inside() -> None:
     assert nothing == pytest.approx(np.zeros(30), abs=2 * PRECISE)
 
 
+@pytest.mark.slow  # loops for several threads are compiled apart
 def test_minima_in_one_thread_and_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     root = rng.normal(size=(30, 32))

@@ -16,8 +16,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "scripts" / "run_tutorial.py"
 PAGES = sorted(path for path in (ROOT / "docs" / "tutorials").glob("*.md") if "{code-cell}" in path.read_text())
-QUICK = {"survey"}  # in the gate; the others take minutes
-TUTORIALS = [pytest.param(page, marks=[] if page.stem in QUICK else pytest.mark.slow, id=page.stem) for page in PAGES]
+TUTORIALS = [pytest.param(page, marks=pytest.mark.slow, id=page.stem) for page in PAGES]  # `make docs` runs them, too
 
 
 def extension(name: str) -> dict[str, Any]:

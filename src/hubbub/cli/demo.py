@@ -28,9 +28,7 @@ def command(
     ] = False,
     people: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", min=0, max=1_000_000, help="--web: how many simulated people answer; 1,000 by default."
-        ),
+        typer.Option(metavar="N", min=0, help="--web: how many simulated people answer; 1,000 by default."),
     ] = None,
     seconds: Annotated[
         float | None, typer.Option(metavar="S", min=0, help="--web: within how many seconds; 60 by default.")

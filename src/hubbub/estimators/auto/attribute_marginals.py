@@ -4,10 +4,11 @@ The reports say most about single attributes, and much less about how these go t
 simpler table as a whole loses some of what they say about one attribute. So each attribute is estimated from what the
 reports say about it alone, and the joint estimate moves to the closest one, in relative entropy, with these marginals.
 
-An attribute's own shares are an average of `auto` and of maximum likelihood, the latter up to half: their errors
-differ, so that the average is closer than either, unless values are many. Where the reports hardly tell the attribute
-from equal shares, its shares stay those of the joint estimate. Finally, the joint estimate moves only as far as makes
-all reports likelier: where attributes go closely together, what is said about one tells something about the others.
+An attribute's own shares are an average of `auto` and of maximum likelihood. Their errors differ, so that the mean is
+closer than either; where values are many `auto` counts more, and where the reports tell very much maximum likelihood
+does, which has no bias then. Where the reports hardly tell the attribute from equal shares, its shares stay those of
+the joint estimate. Finally, the joint estimate moves only as far as makes all reports likelier: where attributes go
+closely together, what is said about one tells something about the others.
 """
 
 from __future__ import annotations
@@ -27,10 +28,9 @@ from hubbub.reports import Reports
 from hubbub.reports.attribute_reduction import reduced
 
 MAX_SWEEPS, SWEEP_TOL = 1_000, 1e-12  # of iterative proportional fitting; the largest change of a marginal share
-MAX_MAXIMUM_PART, FEW_VALUES = 0.5, 16  # of maximum likelihood in an attribute's shares; up to so many values
-HALF_GAIN = (
-    3.0  # nats by which an attribute's own shares fit better, where they and the joint estimate's count the same
-)
+MAXIMUM_PART, FEW_VALUES = 0.5, 16  # of maximum likelihood in an attribute's shares; up to so many values...
+LARGE_GAIN = 1_000.0  # ...and how many nats they fit better than equal ones where half of what is left is added
+HALF_GAIN = 3.0  # the same, where an attribute's own shares and the joint estimate's count alike
 MOVES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way to the attributes' own shares
 INDEPENDENT_PART = 1e-9  # of a joint estimate, so that every value that an attribute is found to have is there
 
@@ -63,8 +63,8 @@ class AttributeEstimate(Portable):
         uniform = np.full(maximum.size, 1.0 / maximum.size)
         gain = likelihood.at(maximum).log_likelihood - likelihood.at(uniform).log_likelihood
         told = max(gain - (maximum.size - 1) / 2.0, 0.0)  # half a nat for each free share comes by chance
-        maximum_part = MAX_MAXIMUM_PART * min(1.0, FEW_VALUES / maximum.size)
-        return cls(estimate, told / (told + HALF_GAIN), maximum_part)
+        least = MAXIMUM_PART * min(1.0, FEW_VALUES / maximum.size)
+        return cls(estimate, told / (told + HALF_GAIN), least + (1.0 - least) * told / (told + LARGE_GAIN))
 
     def shares(self, own: Floats, maxima: Floats, joint: Floats) -> Floats:
         """Return the attribute's shares, of its own, the likeliest and the joint estimate's (each rows by values)."""
