@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 import hubbub as hb
 from hubbub.domains.product_shape import ProductShape, shape_of
-from hubbub.estimators.auto.attribute_marginals import with_marginals
+from hubbub.estimators.auto.attribute_marginals import AttributeEstimate, with_marginals
 from hubbub.estimators.auto.model_averaging import reaverage
 from hubbub.estimators.reestimation import maximum_likelihood, reestimate
+from hubbub.likelihood import Likelihood
 from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.reports.attribute_reduction import reduced
 
@@ -88,7 +89,8 @@ def test_marginals_lean_on_what_the_attribute_alone_gives(way: type[SeveralAttri
         parts.append(gain / (gain + 3))
         assert joint.settings["attributes"].estimates[name].part == pytest.approx(parts[-1], rel=1e-3)
         part = joint.settings["attributes"].moved * parts[-1]
-        left = joint.marginal(name).probabilities - part * (cautious + likeliest) / 2
+        more = 0.5 * gain / (gain + 1_000)  # beyond half, of maximum likelihood
+        left = joint.marginal(name).probabilities - part * ((0.5 - more) * cautious + (0.5 + more) * likeliest)
         assert left.min() >= -1e-5  # what is left is a part of a distribution
         assert left.sum() == pytest.approx(1 - part, abs=1e-9)
     assert max(parts) > 0.5
@@ -122,7 +124,17 @@ def test_with_many_values_maximum_likelihood_counts_little() -> None:
     values = {"word": words.labels[np.repeat([3, 5, 7], 100)], "tea": np.repeat(["yes", "no"], 150)}
     found = hb.estimate(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=1)))
     estimates = found.settings["attributes"].estimates
-    assert [estimates[name].maximum_part for name in ("word", "tea")] == [1 / 8, 1 / 2]
+    assert [estimates[name].maximum_part for name in ("word", "tea")] == pytest.approx([1 / 8, 1 / 2], abs=0.2)
+    assert 1 / 8 < estimates["word"].maximum_part < estimates["tea"].maximum_part
+
+
+def test_where_reports_tell_very_much_maximum_likelihood_counts_most() -> None:
+    channel = hb.RandomizedResponse(PARTS["tea"].domain, epsilon=30.0)
+    reports = hb.Reports.from_outputs(channel, np.repeat(["yes", "no"], [100_000, 1]))
+    found, likelihood = hb.estimate(reports), Likelihood.of(reports)
+    own = AttributeEstimate.of(found, likelihood, found.probabilities)
+    assert own.maximum_part > 0.98
+    assert own.part > 0.9999
 
 
 def test_a_mechanism_over_all_attributes_together_leaves_the_joint_estimate_as_it_is() -> None:
@@ -158,7 +170,8 @@ def test_a_bootstrap_has_the_marginals_of_each_resample() -> None:
         own = reestimate(small, both, alone.estimate)[1]
         maximum = maximum_likelihood(small.channel, both[1])
         part = found.settings["attributes"].moved * alone.part
-        expected = part * (own + maximum) / 2 + (1 - part) * margin.sums(thetas[1])
+        mean = alone.maximum_part * maximum + (1 - alone.maximum_part) * own
+        expected = part * mean + (1 - part) * margin.sums(thetas[1])
         np.testing.assert_allclose(margin.sums(other), expected, atol=1e-11)
 
 
