@@ -160,9 +160,13 @@ class RunningCollector:
         self._process.kill()
         self._process.join()
 
+    def ask_to_stop(self) -> None:
+        """Ask, and do not wait: only one thread may wait for a process."""
+        os.kill(self.pid, signal.SIGTERM)
+
     def stop(self) -> int | None:
         if self._process.is_alive():
-            os.kill(self.pid, signal.SIGTERM)
+            self.ask_to_stop()
         self._process.join(60)
         return self._process.exitcode
 

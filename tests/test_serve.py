@@ -368,7 +368,7 @@ def test_requests_that_arrived_are_answered_when_it_is_stopped(tmp_path: Path) -
     (tmp_path / "study.toml").write_text(STUDY)
     running = RunningCollector(tmp_path / "study.toml", f"sqlite:///{tmp_path}/reports.db")
     requests = (encoded_request(running.study.fingerprint, [report()]) for _ in range(100_000))
-    threading.Timer(0.5, running.stop).start()
+    threading.Timer(0.5, running.ask_to_stop).start()
     load = run_load(running.port, requests, 8, keep=True)
     assert running.stop() == 0
     stored = {row["key"] for row in rows(tmp_path / "reports.db")}

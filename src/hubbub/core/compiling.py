@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 # Before Numba starts its threads: threads that wait by spinning keep the processor from those with work. On a busy
@@ -15,7 +16,8 @@ from typing import Any, cast
 
 from numba import config, njit, set_num_threads
 
-MAX_SERIAL_STEPS = 2_000_000  # of a loop, up to which one thread is as quick as several
+# Of a loop, up to which one thread is as quick as several; where there is but one, loops are not compiled for several.
+MAX_SERIAL_STEPS = 2_000_000.0 if vars(config)["NUMBA_NUM_THREADS"] > 1 else math.inf
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Any:
