@@ -103,6 +103,7 @@ def test_faulty_samplers_are_refuted(kind: type[hb.SampleOne]) -> None:
     assert result.fit.rejected
 
 
+@pytest.mark.slow  # draws many reports
 def test_attributes_without_a_list_of_outputs_are_tested_one_by_one() -> None:
     parts = {"age": hb.Rappor(AGE, epsilon=1.0), "town": hb.LocalHashing(TOWN, epsilon=1.0)}
     fair = hb.audit(hb.SampleOne(parts), draws=3_000)

@@ -42,6 +42,7 @@ def bells() -> NDArray[np.float64]:
     return truth
 
 
+@pytest.mark.slow  # simulates whole studies
 def test_errors_are_those_of_whole_studies() -> None:
     """Medians of 13 studies vary by a quarter or so; the plan's are within a half of them, and in the same order."""
     plan, truth = hb.plan_attributes(PEOPLE, epsilon=2.0, users=USERS, truth="bell"), bells()

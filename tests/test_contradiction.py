@@ -68,6 +68,7 @@ def test_honest_reports_are_left_in_peace() -> None:
     assert hb.check(hb.Reports.from_outputs(STUDY, noisy(STUDY)), values=[9]).contradiction == ""
 
 
+@pytest.mark.slow  # a whole run of the terminal; what it says is tested beside this
 def test_the_terminal_says_it_first(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(
         'version = 1\n[domain]\nkind = "integers"\nlow = 0\nhigh = 11\n'

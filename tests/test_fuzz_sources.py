@@ -194,6 +194,7 @@ def fuzz(count: int, *kinds: str) -> dict[str, dict[str, int]]:
     return told
 
 
+@pytest.mark.slow  # files of reports with faults of each kind are in test_bad_inputs
 def test_a_few_damaged_files_of_reports() -> None:
     told = fuzz(15, "csv", "jsonl.gz", "parquet", "arrow", "xlsx")
     assert min(sum(counts.values()) for counts in told.values()) >= 15

@@ -390,6 +390,7 @@ def limit_at(truth: Floats, epsilon: float = 1.5, users: int = 10**6) -> Devianc
     return DevianceSimulation(top, RUNS, np.random.default_rng(0))
 
 
+@pytest.mark.slow  # simulates many studies
 def test_inside_the_law_is_chi_square() -> None:
     truth = np.linspace(0.05, 0.15, 10)
     limit, weights = limit_at(truth), np.zeros(10)

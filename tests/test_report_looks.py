@@ -126,6 +126,7 @@ def troubles(visit: Visit) -> list[str]:
     return [f"{one['id']}: {one['nodes'][0]['target']}" for one in found if one["impact"] in ("serious", "critical")]
 
 
+@pytest.mark.slow  # every tone in every theme
 def test_tones_themes_and_checks_that_see_faults(chromium: Browser, written: Written) -> None:
     """On one page, as opening it takes longer than any of the three; the last spoils it."""
     with visiting(chromium, written("two")) as visit:

@@ -117,6 +117,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow  # loads everything anew
 def test_everything_imports_and_runs_without_what_only_unix_has(folder: Path) -> None:
     before = {path.name for path in folder.iterdir()}
     done = python(WITHOUT.format(native=True) + IMPORT_ALL + RUN, folder)
