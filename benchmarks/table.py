@@ -44,6 +44,7 @@ ORDER = (
     "trust",
     "intervals",
     "attribute_intervals",
+    "independence",
     "fakes",
     "plan",
     "sets",
