@@ -18,6 +18,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.serve.web_demo import DATABASE_NAME, SHARES, STUDY_NAME, TOKEN_NAME, prepare_web_demo
+from node import MISSING
 
 PATIENCE = 120.0  # seconds, then it is taken for dead: never a measure of the demo
 
@@ -46,7 +47,7 @@ def counted(folder: Path) -> int:
 @pytest.mark.parametrize("client", ["Node", "Python"])
 def test_people_answer_and_ctrl_c_ends_it(tmp_path: Path, client: str) -> None:
     if client == "Node" and shutil.which("node") is None:
-        pytest.skip("no node on this machine")
+        pytest.skip(MISSING)
     with demo(tmp_path, "--people", "20", "--seconds", "0", path=None if client == "Node" else "/nowhere") as running:
         assert running.stdout is not None
         lines = [running.stdout.readline() for _ in range(4)]
