@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import itertools
 import json
 import multiprocessing
@@ -81,8 +82,19 @@ def limit_pages(store: Any, pages: int) -> None:
 def answer_early(store: Any) -> None:
     """Plant a fault: reports are acknowledged, and their transaction is ended some time later."""
     begin, commit, count = store._begin, store._commit, itertools.count()
-    store._begin = lambda self: None if self._connection.in_transaction else begin(self)
-    store._commit = lambda self: None if next(count) % 20 else commit(self)  # the first one makes the table
+    is_open = [False]
+
+    def begin_once(self: Any) -> None:
+        if not is_open[0]:
+            begin(self)
+        is_open[0] = True
+
+    def commit_late(self: Any) -> None:
+        if next(count) % 20 == 0:  # the first one makes the table
+            commit(self)
+            is_open[0] = False
+
+    store._begin, store._commit = begin_once, commit_late
 
 
 def store_keys_twice(store: Any) -> None:
@@ -136,8 +148,10 @@ class RunningCollector:
     def __init__(self, study: Path, to: str, **keywords: Any) -> None:
         self.study, self.to = hb.read_study(study), to
         self._pipe, theirs = CONTEXT.Pipe(duplex=False)
-        # A daemon: it ends with the tests, also where one of them fails before it stops its collector.
-        self._process = CONTEXT.Process(target=run_collector, args=(str(study), to, theirs, keywords), daemon=True)
+        self._process = CONTEXT.Process(target=run_collector, args=(str(study), to, theirs, keywords))
+        # It ends with the tests, also where one of them fails before it stops its collector. A daemon would, too, but
+        # may not start the process that computes results.
+        atexit.register(self.kill)
         self._process.start()
         theirs.close()
         self.url = self._pipe.recv()
@@ -157,6 +171,7 @@ class RunningCollector:
         return found
 
     def kill(self) -> None:
+        atexit.unregister(self.kill)
         self._process.kill()
         self._process.join()
 
@@ -168,6 +183,8 @@ class RunningCollector:
         if self._process.is_alive():
             self.ask_to_stop()
         self._process.join(60)
+        if self._process.exitcode is not None:
+            atexit.unregister(self.kill)
         return self._process.exitcode
 
     def let_grow(self) -> None:

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 import hubbub as hb
 from collectors import STUDY, RunningCollector
-from hubbub.serve import bounded_http, web_app
+from hubbub.serve import bounded_http, report_requests, web_app
 from hubbub.serve.report_check import ReportCheck
 from hubbub.serve.report_requests import RequestForm
 from hubbub.serve.request_errors import REQUESTS, RequestRefusedError
@@ -159,3 +159,35 @@ def test_the_page_has_the_schema_the_codes_and_the_limits_that_are_used() -> Non
     assert all(f"{number:,}" in page for number in numbers)
     assert f"within {bounded_http.HEADER_SECONDS:g} s" in page
     assert f"within {bounded_http.MESSAGE_SECONDS:g} s" in page
+
+
+ENTRIES = ['"3"', '"é"', '""', '"aaaaaaaa"', '"strong"', "null", "3", '{"age": "1", "age": "2"}', '"\\u0033"']
+MEMBERS = st.tuples(
+    st.sampled_from(['"output"', '"key"', '"mechanism"', '"user"', '"other"']), st.sampled_from(ENTRIES)
+)
+BODIES = st.lists(st.lists(MEMBERS, max_size=3), min_size=1, max_size=3)
+
+
+@QUICK
+@given(drawn=BODIES, wants_users=st.booleans())
+def test_both_ways_to_read_a_request_agree(
+    study: hb.Study, drawn: list[list[tuple[str, str]]], wants_users: bool
+) -> None:
+    """Members may be there twice: then the quick way must leave the request to the other one, which refuses it."""
+    fit = [('"output"', '"3"'), ('"key"', '"bbbbbbbb"'), ('"mechanism"', '"light"')]
+    reports = [", ".join(": ".join(member) for member in [*fit, *members]) for members in drawn]
+    body = (
+        f'{{"fingerprint": "{study.fingerprint}", "reports": [{", ".join(f"{{{one}}}" for one in reports)}]}}'.encode()
+    )
+    form = RequestForm(study, wants_users=wants_users)
+
+    def read() -> object:
+        try:
+            return form.parse(body)
+        except RequestRefusedError as refusal:
+            return refusal.body
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report_requests, "typed_request", lambda _: None)
+        thorough = read()
+    assert read() == thorough

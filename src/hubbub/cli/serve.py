@@ -117,6 +117,6 @@ def needs_packages(where: str) -> Iterator[None]:
             "the collector needs packages that are not installed",
             where=where,
             got=f"no package {error.name}",
-            expected="Starlette, uvicorn and httptools",
+            expected="Starlette, uvicorn, httptools and msgspec",
             remedy='pip install "hubbub[serve]"',
         ) from None

@@ -1,19 +1,28 @@
-"""What a database provides to hold reports: transactions that are durable once they are committed."""
+"""What a database provides to hold reports: transactions that are durable once they are committed.
+
+Databases are spoken to by their ADBC drivers, which take reports by the column and keep no other thread of Python
+waiting meanwhile.
+"""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from hubbub.core.errors import HubbubError, shorten
 from hubbub.intake.collected_table import KEY, CollectedTable
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.database_address import Address, quoted_name
+from hubbub.intake.sources.engines.base import database_message
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 STUDIES = "hubbub_collector"  # a table beside those of reports: of which study each is
-Row = tuple[str | None, ...]  # with the columns of the table
+Columns = Sequence[Sequence[str | None]]  # those of the table, keys first
 
 
 class StoreUnavailableError(Exception):
@@ -21,7 +30,9 @@ class StoreUnavailableError(Exception):
 
 
 class ReportStore(ABC):
-    """One table of reports in a database, used by one thread."""
+    """One table of reports in a database, used by one thread at a time."""
+
+    _connection: Any
 
     def __init__(self, address: Address, table: CollectedTable, fingerprint: str) -> None:
         self.address, self.table, self._fingerprint = address, table, fingerprint
@@ -37,20 +48,16 @@ class ReportStore(ABC):
         """Open a connection, on which a commit returns when it is durable."""
 
     @abstractmethod
-    def _disconnect(self) -> None:
-        """Close the connection, whatever state it is in."""
-
-    @abstractmethod
     def _begin(self) -> None:
         """Begin a transaction that no other writer of the table overlaps."""
 
     @abstractmethod
-    def _ask(self, statement: str, parameter: str | None = None) -> list[Sequence[object]]:
-        """Run a statement with at most one parameter, a JSON text, and return its rows."""
-
-    @abstractmethod
     def _commit(self) -> None:
         """Commit the transaction."""
+
+    @abstractmethod
+    def _roll_back(self) -> None:
+        """Undo what the transaction has done, and end it."""
 
     @abstractmethod
     def _existing_columns(self) -> list[str] | None:
@@ -61,16 +68,16 @@ class ReportStore(ABC):
         """Create the tables, in a transaction that was begun."""
 
     @abstractmethod
-    def insert(self, rows: Sequence[Row]) -> None:
-        """Insert rows in this order, with the columns of the table."""
-
-    @abstractmethod
     def listed(self) -> str:
         """Return the SQL of the texts in a JSON list, which is the statement's parameter."""
 
     @abstractmethod
-    def translated(self, error: BaseException) -> bool:
-        """Whether an error is the database's: then it is not available."""
+    def is_repeated_key(self, error: Any) -> bool:
+        """Whether an error of the driver says that a key is in the table already."""
+
+    def schema(self) -> str | None:
+        """Return the schema of the table, where there are schemas."""
+        return None
 
     # -- what they have in common ---------------------------------------------------------------------
 
@@ -129,15 +136,38 @@ class ReportStore(ABC):
             remedy="name a new table after the #, or restore [collector] and [columns] of the study",
         )
 
-    def insert_new(self, rows: Sequence[Row]) -> bool:
-        """Insert the first rows of a transaction, if none of their keys is stored already; return whether that is so.
+    def rows(self, columns: Columns) -> pa.RecordBatch:
+        """Return reports in the order of their keys, which becomes that of their numbers.
 
-        If not, the transaction may have been begun again: what was read in it may be old.
+        It says nothing about the order of arrival, and is quick to index.
         """
-        if self.existing([str(key) for key, *_ in rows]):
+        import pyarrow as pa
+
+        arrays = [pa.array(column, pa.string()) for column in columns]
+        return pa.record_batch(arrays, self.table.columns).sort_by(KEY)
+
+    def insert_new(self, rows: pa.RecordBatch) -> bool:
+        """Insert the first reports of a transaction if none of their keys is stored yet; return whether that is so.
+
+        Few reports are sent again, so nobody looks for their keys first: the table has each key once. If one is there
+        already, the transaction is begun again: what was read in it may be old.
+        """
+        from adbc_driver_manager import Error
+
+        try:
+            self.insert(rows)
+        except Error as error:
+            if not self.is_repeated_key(error):
+                raise
+            self._roll_back()
+            self._begin()
             return False
-        self.insert(rows)
         return True
+
+    def insert(self, rows: pa.RecordBatch) -> None:
+        """Insert reports."""
+        with self._connection.cursor() as cursor:
+            cursor.adbc_ingest(self._name, rows, mode="append", db_schema_name=self.schema())
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -156,9 +186,11 @@ class ReportStore(ABC):
     def existing(self, keys: list[str]) -> dict[str, tuple[object, ...]]:
         """Return the mechanism and outputs of those keys that are stored already."""
         columns = [KEY, self.table.mechanism, *self.table.outputs.values()]
-        selected = ", ".join(map(quoted_name, columns))
+        # No output is an empty text; and a driver may take a column that begins with many NULLs for one of numbers.
+        selected = ", ".join(f"coalesce({quoted_name(column)}, '')" for column in columns)
         statement = f"SELECT {selected} FROM {self._reports} WHERE {quoted_name(KEY)} IN ({self.listed()})"  # noqa: S608
-        return {str(key): tuple(rest) for key, *rest in self._ask(statement, json.dumps(keys))}
+        rows = self._ask(statement, json.dumps(keys))
+        return {str(key): tuple(entry or None for entry in rest) for key, *rest in rows}
 
     def reports_of(self, users: list[str]) -> dict[str, int]:
         """Return how many reports some users have stored."""
@@ -166,15 +198,28 @@ class ReportStore(ABC):
         statement = f"SELECT {name}, count(*) FROM {self._reports} WHERE {name} IN ({self.listed()}) GROUP BY {name}"  # noqa: S608
         return {str(user): int(str(count)) for user, count in self._ask(statement, json.dumps(users))}
 
+    def _ask(self, statement: str, parameter: str | None = None) -> list[Sequence[object]]:
+        """Run a statement with at most one parameter, a JSON text, and return its rows."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement, None if parameter is None else (parameter,))
+            return [] if cursor.description is None else cursor.fetchall()
+
+    def _disconnect(self) -> None:
+        """Close the connection, whatever state it is in: what was not committed is undone."""
+        with suppress(Exception):  # whatever the driver says: it is over
+            self._connection.close()
+
     @contextmanager
     def _guarded(self) -> Iterator[None]:
         """Close the database if anything fails: the next transaction opens it again."""
+        from adbc_driver_manager import Error
+
         try:
             yield
         except BaseException as error:
             self.close()
-            if self.translated(error):
-                raise StoreUnavailableError(self.address.scrub(str(error))[:500]) from None
+            if isinstance(error, Error | StoreUnavailableError):
+                raise StoreUnavailableError(self.address.scrub(database_message(error))[:500]) from None
             raise
 
 

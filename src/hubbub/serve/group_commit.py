@@ -10,17 +10,17 @@ import asyncio
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from operator import itemgetter
+from itertools import chain
 from typing import NamedTuple
 
 from hubbub.core.errors import HubbubError, IntakeError
 from hubbub.core.text import plural
 from hubbub.intake.study import Study
-from hubbub.serve.base import ReportStore, Row, StoreUnavailableError
+from hubbub.serve.base import Columns, ReportStore, StoreUnavailableError
 from hubbub.serve.report_check import ReportCheck
 from hubbub.serve.report_requests import ReportBatch
 from hubbub.serve.request_errors import RETRY_SECONDS, ReportFault, RequestRefusedError, refused, reports_refused
@@ -203,18 +203,15 @@ class GroupCommit:
         return outcomes
 
     def _store_group(self, group: Sequence[Submission]) -> tuple[list[Outcome], int]:
-        """Insert the reports of requests; return what becomes of each request, and how many reports were new.
-
-        Rows are in the order of their keys: it says nothing about the order of arrival, and is quick to index.
-        """
+        """Insert the reports of requests; return what becomes of each request, and how many reports were new."""
         keys = [key for each in group for key in each.batch.keys]
         day = [] if self._time is None else [self._time(datetime.now(UTC))]
-        if len(set(keys)) == len(keys) and not self._sent(group) and self._has_room(group):
-            rows = sorted(_rows(group, day), key=itemgetter(0))
-            if self._store.insert_new(rows):
-                return [Receipt(len(each.batch), 0) for each in group], len(rows)
+        may_be_new = len(set(keys)) == len(keys) and not self._sent(group) and self._has_room(group)
+        if may_be_new and self._store.insert_new(self._store.rows(_columns(group, day))):
+            return [Receipt(len(each.batch), 0) for each in group], len(keys)
         outcomes, rows = self._decided(group, self._store.existing(keys), self._sent(group), day)
-        self._store.insert(rows)
+        if rows:
+            self._store.insert(self._store.rows(list(zip(*rows, strict=True))))
         return outcomes, len(rows)
 
     def _sent(self, group: Sequence[Submission]) -> Counter[str]:
@@ -225,10 +222,10 @@ class GroupCommit:
 
     def _decided(
         self, group: Sequence[Submission], known: dict[str, tuple[object, ...]], sent: Counter[str], day: list[str]
-    ) -> tuple[list[Outcome], list[Row]]:
+    ) -> tuple[list[Outcome], list[tuple[str | None, ...]]]:
         """Return what becomes of each request, and the rows to insert, given what is stored already."""
         outcomes: list[Outcome] = []
-        rows: list[Row] = []
+        rows: list[tuple[str | None, ...]] = []
         for each in group:
             added, faults = _new_reports(each, known, sent, self._most)
             if faults:
@@ -240,7 +237,6 @@ class GroupCommit:
                 known[key] = content
                 sent.update(user)
                 rows.append((key, *content, *user, *day))
-        rows.sort(key=itemgetter(0))
         return outcomes, rows
 
     def _has_room(self, group: Sequence[Submission]) -> bool:
@@ -297,13 +293,14 @@ def _next_pieces(waiting: deque[BatchPart], outcomes: Sequence[Outcome | None]) 
     return pieces
 
 
-def _rows(group: Sequence[Submission], day: list[str]) -> Iterator[Row]:
-    """Yield the rows of all reports of a group."""
+def _columns(group: Sequence[Submission], day: list[str]) -> Columns:
+    """Return the columns of all reports of a group."""
+    parts: list[list[Sequence[str | None]]] = []  # of each request
     for each in group:
-        batch = each.batch
-        columns: list[Iterable[str | None]] = [batch.keys, batch.mechanisms, *batch.outputs.values()]
-        columns += [] if each.users is None else [each.users]
-        yield from zip(*columns, *([text] * len(batch) for text in day), strict=True)
+        users = [] if each.users is None else [each.users]
+        days = [[text] * len(each.batch) for text in day]
+        parts.append([each.batch.keys, each.batch.mechanisms, *each.batch.outputs.values(), *users, *days])
+    return [list(chain.from_iterable(column)) for column in zip(*parts, strict=True)]
 
 
 def _new_reports(

@@ -1,13 +1,14 @@
 """Bodies of `POST /reports`: JSON to columns of keys, mechanisms, outputs and tokens; other forms are refused.
 
-Requests of many reports are looked at by the column. Only a request in which something is wrong is looked at report by
-report, to say what. Outputs themselves are checked later, all of a group at once (report_check.py).
+Requests are looked at by the column. Only a request in which something is wrong is looked at report by report, to say
+what. Outputs themselves are checked later, all of a group at once (report_check.py).
 """
 
 from __future__ import annotations
 
 import json
 import re
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -20,10 +21,11 @@ from hubbub.intake.reject_causes import Fault, row_fault, unknown_mechanism
 from hubbub.intake.study import Study
 from hubbub.mechanisms.attribute_outputs import AttributeOutputs
 from hubbub.serve.request_errors import MAX_FAULTS, ReportFault, RequestRefusedError, refused, reports_refused
+from hubbub.serve.typed_requests import SentReport, typed_request
 
-KEY_FORM = re.compile(r"[A-Za-z0-9_-]{8,64}")
+KEY_BYTES = (string.ascii_letters + string.digits + "-_").encode()
+KEY_LENGTHS = range(8, 65)
 REPORT_MEMBERS = ("mechanism", "output", "key", "user")
-MIN_QUICK_LETTERS = 4096  # of a body that is worth a quicker look
 MAX_NAME_LETTERS = 64  # of an unknown name that is compared with those there are
 WHERE = "POST /reports"
 EXAMPLE = '{"fingerprint": "…", "reports": [{"mechanism": "…", "output": "…", "key": "…"}]}'
@@ -65,8 +67,12 @@ class RequestForm:
 
     def parse(self, body: bytes) -> ReportBatch:
         """Return the reports of a request; refuse one that is not in the form."""
+        typed = typed_request(body)
+        batch = None if typed is None or typed.fingerprint != self._fingerprint else self._typed_batch(typed.reports)
+        if batch is not None:
+            return batch
         reports = self._reports(_document(body))
-        batch = self._columns(reports)
+        batch = self._untyped_batch(reports)
         if batch is None:
             faults = islice(self._faults(reports), MAX_FAULTS)
             raise reports_refused([ReportFault(place, fault.error) for place, fault in faults])
@@ -99,21 +105,32 @@ class RequestForm:
             )
         return list(reports)
 
-    def _columns(self, reports: list[Any]) -> ReportBatch | None:
-        """Return reports by the column; None if one of them is at fault."""
+    def _typed_batch(self, reports: Sequence[SentReport]) -> ReportBatch | None:
+        """Return reports of the right types by the column; None if one of them is at fault."""
+        keys, outputs = [report.key for report in reports], [report.output for report in reports]
+        mechanisms = [report.mechanism or self._only for report in reports]
+        users = [report.user for report in reports]
+        if not self._wants_users and any(users):
+            return None
+        return self._batch(keys, mechanisms, outputs, users if self._wants_users else None)
+
+    def _untyped_batch(self, reports: list[Any]) -> ReportBatch | None:
+        """Return reports of any types by the column; None if one of them is at fault."""
         if set(map(type, reports)) != {dict}:
             return None
-        keys = [report.get("key") for report in reports]
-        outputs = [report.get("output") for report in reports]
-        mechanisms = [report.get("mechanism", self._only) for report in reports]
         users = [report.get("user") for report in reports] if self._wants_users else None
-        members = sum(map(len, reports))
         known = 2 * len(reports) + sum("mechanism" in report for report in reports) + len(users or ())
-        if members != known or not _are_texts(keys) or not _are_texts(mechanisms):
+        if sum(map(len, reports)) != known:
             return None  # something is missing, or there is more
-        if not set(mechanisms) <= set(self._mechanisms):
+        keys, outputs = ([report.get(name) for report in reports] for name in ("key", "output"))
+        return self._batch(keys, [report.get("mechanism", self._only) for report in reports], outputs, users)
+
+    def _batch(
+        self, keys: list[Any], mechanisms: list[Any], outputs: list[Any], users: list[Any] | None
+    ) -> ReportBatch | None:
+        if not _are_keys(keys) or not _are_texts(mechanisms) or not set(mechanisms) <= set(self._mechanisms):
             return None
-        if not all(map(KEY_FORM.fullmatch, keys)) or (users is not None and not _are_texts(users)):
+        if users is not None and not _are_texts(users):
             return None
         divided = self._divided(mechanisms, outputs)
         return None if divided is None else ReportBatch(keys, mechanisms, divided, users)
@@ -174,7 +191,7 @@ class RequestForm:
             if name not in REPORT_MEMBERS:
                 return _bad_report("a report has an unknown member", shorten(name), ", ".join(REPORT_MEMBERS))
         key = report.get("key")
-        if not isinstance(key, str) or not KEY_FORM.fullmatch(key):
+        if not _are_keys([key]):
             return _request_fault(
                 "bad-key",
                 "the report has no key" if key is None else "the key cannot be used",
@@ -236,6 +253,19 @@ def _are_texts(entries: list[Any]) -> bool:
     return "\0" not in joined if joined.isascii() else not UNSTORABLE.search(joined)
 
 
+def _are_keys(entries: list[Any]) -> bool:
+    """Whether all entries are keys."""
+    if set(map(type, entries)) != {str}:
+        return False
+    joined = "".join(entries)
+    return (
+        KEY_LENGTHS.start <= min(map(len, entries))
+        and max(map(len, entries)) < KEY_LENGTHS.stop
+        and joined.isascii()
+        and not joined.encode().translate(None, KEY_BYTES)
+    )
+
+
 def _text_fault(output: Any) -> Fault | None:
     if not isinstance(output, str):
         code = "nested-entry" if isinstance(output, dict | list) else "not-an-output"
@@ -251,12 +281,7 @@ def _text_fault(output: Any) -> Fault | None:
 
 def _document(body: bytes) -> object:
     try:
-        text = body.decode("utf-8")
-        if len(text) > MIN_QUICK_LETTERS and "\\" not in text:
-            document = QUICK_JSON.decode(text)
-            if _are_members_distinct(document, text):
-                return document
-        return JSON.decode(text)
+        return JSON.decode(body.decode("utf-8"))
     except UnicodeDecodeError:
         raise _not_json("the body is not UTF-8") from None
     except RecursionError:
@@ -265,18 +290,6 @@ def _document(body: bytes) -> object:
         raise _not_json(str(error)) from None
     except ValueError as error:  # its message names a place, and nothing of the body
         raise _not_json(str(error)[:100]) from None
-
-
-def _are_members_distinct(document: object, text: str) -> bool:
-    """Whether no member of a request without escapes can be there twice; if not, nobody knows.
-
-    The names of members that we know occur in the text as often as in the objects, unless one is there twice or is a
-    text, too. (A member that we do not know is refused anyway.) Looking at each object would take three times as long.
-    """
-    if not isinstance(document, dict) or not isinstance(reports := document.get("reports"), list):
-        return False
-    counted = sum(text.count(f'"{name}"') for name in ("fingerprint", "reports", *REPORT_MEMBERS))
-    return set(map(type, reports)) == {dict} and counted == len(document) + sum(map(len, reports))
 
 
 def _distinct_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -328,4 +341,3 @@ def _request_fault(code: str, what: str, *, got: str, expected: str, remedy: str
 
 
 JSON = json.JSONDecoder(object_pairs_hook=_distinct_members, parse_constant=_refuse_constant)
-QUICK_JSON = json.JSONDecoder(parse_constant=_refuse_constant)  # of two members with one name, the last counts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -26,6 +27,8 @@ FILE_ERRORS = {
     "not-a-file": "the database is not a file",
     "not-readable": "the database cannot be opened",
 }
+
+DRIVER_WORDS = re.compile(r"^[A-Z_]+: (?:\[\w+\] )?(?:[Ff]ailed to [a-z ]+: )?")  # of ADBC, before a message
 
 
 class Engine(ABC):
@@ -238,6 +241,11 @@ class Engine(ABC):
             f"the file of a {kind} database, not encrypted",
             "write that kind before the :///" if other_kind else "check how the file was written and copied",
         )
+
+
+def database_message(error: BaseException) -> str:
+    """Return the first line of a message, without the words that an ADBC driver puts before the database's own."""
+    return DRIVER_WORDS.sub("", first_message_line(error), count=1)
 
 
 def first_message_line(error: BaseException) -> str:

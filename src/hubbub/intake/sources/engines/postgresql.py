@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hubbub.core.errors import IntakeError
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.database_address import ALIAS, column
-from hubbub.intake.sources.engines.base import Engine, first_message_line
+from hubbub.intake.sources.engines.base import Engine, database_message
 from hubbub.intake.sources.row_batches import without_trailing_zeros
 
 if TYPE_CHECKING:
@@ -141,5 +141,4 @@ class PostgreSQL(Engine):
 def _server_message(error: BaseException) -> str:
     """Return the server's own message, without the driver's prefix and the statement."""
     match = re.search(r"(?:ERROR|FATAL|PANIC): +(.*)", str(error))
-    line = match[1] if match else first_message_line(error)
-    return re.sub(r"^(?:[A-Z_]+: )?(?:\[libpq\] )?(?:Failed to connect: )?", "", line)
+    return match[1] if match else database_message(error)
