@@ -298,7 +298,7 @@ class KroneckerChannel(Channel):
             own = axis.factor.rows(here)
             if axis.has_missing:
                 own = np.concatenate([own, np.ones((here.size, 1))], axis=1)
-            rows *= own[back.ravel()][:, picks]
+            rows *= own[:, picks][back.ravel()]
         return rows
 
     def log_columns(self, patterns: Positions) -> Floats:
