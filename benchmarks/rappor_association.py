@@ -1,6 +1,6 @@
 """Two variables by RAPPOR with Bloom filters: `mle` and `auto` beside google/rappor's own association EM.
 
-Run: python benchmarks/rappor_association.py [--checkout DIR] [--only TEXT] [--draws 1]
+Run: python benchmarks/rappor_association.py [--checkout DIR] [--only TEXT] [--draws 1] [--loops C++] [--methods mle]
 
 The settings are those of google/rappor's simulations: `tests/assoc_sim.R` with `tests/params.csv`, and the Bloom
 filters and privacy of `tests/regtest_spec.py`; and basic RAPPOR, one bit for each of 32 values. With `--checkout`, a
@@ -173,6 +173,7 @@ class Setting:
 SETTINGS = (
     Setting("assoc_sim.R, 10,000 users", 16, 2, 4, 0.1, 0.9, 0.2, 10_000),
     Setting("assoc_sim.R, 100,000 users", 16, 2, 4, 0.1, 0.9, 0.2, 100_000),
+    Setting("assoc_sim.R, 1,000,000 users", 16, 2, 4, 0.1, 0.9, 0.2, 1_000_000),
     Setting("8 bits, 128 cohorts, p 0.225, q 0.775, f 0", 8, 2, 128, 0.225, 0.775, 0.0, 10_000),
     Setting("8 bits, 128 cohorts, p 0.39, q 0.61, f 0.45", 8, 2, 128, 0.39, 0.61, 0.45, 10_000),
     Setting("basic RAPPOR 32 x 32, p 0.25, q 0.75, f 0", 32, 1, 1, 0.25, 0.75, 0.0, 5_000, (32, 32)),
@@ -293,15 +294,15 @@ def error(joint: Floats, setting: Setting) -> float:
     return hb.total_variation(joint, setting.joint().ravel())
 
 
-def measured(setting: Setting, checkout: Path) -> Iterator[dict[str, Any]]:
+def measured(setting: Setting, checkout: Path, loops: list[str], methods: list[str]) -> Iterator[dict[str, Any]]:
     """Run all tools on one problem."""
     problem = Problem.drawn(setting)
     reports = problem.reports()
-    answers = {method: ours(problem, method) for method in METHODS}
+    answers = {method: ours(problem, method) for method in methods}
     for own in answers.values():
         yield row(setting.name, own.tool, own.line(problem, reports), "shown", holds=True)
-    for loop, name in THEIRS.items():
-        other = theirs(problem, checkout, loop)
+    for loop in loops:
+        name, other = THEIRS[loop], theirs(problem, checkout, loop)
         yield row(setting.name, name, other.line(problem, reports), "shown", holds=True)
         ratio = other.seconds / answers["mle"].seconds
         asked = f"at least {FASTER:g}" if loop == "R" else "shown"
@@ -312,6 +313,7 @@ def measured(setting: Setting, checkout: Path) -> Iterator[dict[str, Any]]:
             ratio = other.seconds / ours(problem, "mle", gap).seconds
             what = f"{what}, both to the gap where it stops"
             yield row(setting.name, what, f"{ratio:.0f} ({gap:.1e})", asked, holds=ratio >= FASTER)
+        if loop == loops[0]:
             for method, own in answers.items():
                 yield error_row(
                     setting, f"TV of {method} / {name}", error(own.joint, setting), error(other.joint, setting)
@@ -360,6 +362,10 @@ def main() -> None:
     parser.add_argument("--checkout", type=Path, help="a copy of google/rappor, to run it beside hubbub")
     parser.add_argument("--only", default="", help="settings whose name begins so; other rows are kept as they are")
     parser.add_argument("--draws", type=int, default=1, help="compare errors over so many draws of each setting")
+    parser.add_argument("--loops", nargs="+", choices=list(THEIRS), default=list(THEIRS), help="of google/rappor")
+    parser.add_argument(
+        "--methods", nargs="+", choices=METHODS, default=list(METHODS), help="of hubbub, mle among them"
+    )
     options = parser.parse_args()
     for setting in SETTINGS:
         if not setting.name.startswith(options.only):
@@ -369,7 +375,7 @@ def main() -> None:
         elif options.draws > 1:
             save_merged(NAME, list(drawn_again(setting, options.checkout, options.draws)))
         else:
-            save_merged(NAME, list(measured(setting, options.checkout)))
+            save_merged(NAME, list(measured(setting, options.checkout, options.loops, options.methods)))
 
 
 if __name__ == "__main__":
