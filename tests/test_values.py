@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hubbub as hb
+from hubbub.core.arrays import largest_first
 from hubbub.reports import Singles
 
 GRID = hb.Grid(4, 3, cells=[0, 1, 2, 5, 9, 11])
@@ -129,3 +130,16 @@ def test_zero_and_minus_zero_are_one_matrix() -> None:
     other = hb.Matrix(hb.Integers(0, 1), ["a", "b"], [[1.0, -0.0], [0.5, 0.5]])
     assert one == other
     assert hash(one) == hash(other)
+
+
+def test_what_is_no_number_comes_last() -> None:
+    assert largest_first(np.array([np.nan, -3.0, 2.0, -1.0])).tolist() == [2, 3, 1, 0]
+    assert largest_first(np.array([])).tolist() == []
+
+
+@given(numbers=st.lists(st.integers(0, 5), min_size=1), seed=st.integers(0, 1000))
+def test_rounding_does_not_decide_what_comes_first(numbers: list[int], seed: int) -> None:
+    """Equal numbers stay in their order, also where they differ in their last bits as on another machine."""
+    noise = np.random.default_rng(seed).standard_normal(len(numbers))
+    shown = largest_first(np.array(numbers) * (1.0 + 1e-14 * noise)).tolist()
+    assert shown == sorted(range(len(numbers)), key=lambda place: -numbers[place])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.core import validation
-from hubbub.core.arrays import Positions, as_array
+from hubbub.core.arrays import Positions, as_array, largest_first
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import stepwise
 from hubbub.core.serialization import Portable
@@ -220,7 +220,7 @@ def check(
     tested = (yield from fit_test.steps(reports)) if fit else None
     shift = yield from worst_case_shift.steps(reports, share, estimate=shown)
     if values is None:
-        values = reports.domain.labels[np.argsort(-shown.probabilities, kind="stable")[:DEFAULT_INTERVALS]]
+        values = reports.domain.labels[largest_first(shown.probabilities)[:DEFAULT_INTERVALS]]
     intervals = yield from _intervals(reports, level, values, shown, fakes)
     shares = None
     if regions is not None:

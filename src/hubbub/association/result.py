@@ -15,7 +15,7 @@ from hubbub.association.association_sentences import (
     verdict_sentence,
 )
 from hubbub.comparison.distance_intervals import IntervalEstimate
-from hubbub.core.arrays import Floats, frozen
+from hubbub.core.arrays import Floats, frozen, largest_first
 from hubbub.core.errors import EstimateError
 from hubbub.core.serialization import Portable
 from hubbub.core.text import percent, whole_percent
@@ -279,7 +279,7 @@ class Independence(Portable):
         if not self.testable:
             return facts_html(self.facts())
         frame = self.to_frame()
-        order = np.argsort(-np.abs(frame["difference"].to_numpy()), kind="stable")[:MAX_ROWS_IN_NOTEBOOK]
+        order = largest_first(np.abs(frame["difference"].to_numpy()))[:MAX_ROWS_IN_NOTEBOOK]
         rows = [
             [
                 self.domain.title(place),

@@ -12,7 +12,7 @@ from hubbub.comparison.comparison_sentences import number_sentence, p_text, row_
 from hubbub.comparison.equality_test import Equality
 from hubbub.comparison.group_order import Ranked
 from hubbub.comparison.partial_pooling import Pooled
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Floats, largest_first
 from hubbub.core.serialization import Portable
 from hubbub.core.text import listed, plural, whole_percent
 from hubbub.domains import Domain
@@ -165,7 +165,7 @@ class GroupComparison(Portable):
             told_means = [number_sentence((other, mean.group), "The mean", mean.low, mean.high) for mean in named]
             return " ".join([self._equality(), *told_means])
         groups, values = np.nonzero(self.changed)
-        order = np.argsort(-np.abs(self.difference[groups, values]), kind="stable")
+        order = largest_first(np.abs(self.difference[groups, values]))
         told: list[str] = []
         for place in order.tolist():
             group, value = int(groups[place]), int(values[place])

@@ -19,7 +19,7 @@ from hubbub.comparison.comparison_sentences import (
 from hubbub.comparison.distance_intervals import IntervalEstimate
 from hubbub.comparison.equality_test import Equality
 from hubbub.comparison.quantile_differences import QuantileDifference
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Floats, largest_first
 from hubbub.core.serialization import Portable
 from hubbub.core.text import percent, plural, whole_percent
 from hubbub.domains import Domain
@@ -160,7 +160,7 @@ class Comparison(Portable):
         if self.has_all_values and not self.rejected:
             return equality_sentence(self.names, self.p_value, rejected=False)
         places = np.flatnonzero(self.changed)
-        order = places[np.argsort(-np.abs(self.difference[places]), kind="stable")]
+        order = places[largest_first(np.abs(self.difference[places]))]
         if self.has_all_values and len(self.domain) == 2:
             order = order[order == 0]  # the second value says the same
         mean = self.mean if self.has_all_values else None
@@ -352,7 +352,8 @@ class Comparison(Portable):
         array of int
             Their places among all rows.
         """
-        order = np.lexsort((-np.abs(self.difference), ~self.changed))[:most]
+        order = largest_first(np.abs(self.difference))
+        order = order[np.argsort(~self.changed[order], kind="stable")][:most]
         return np.sort(order) if self.has_all_values and self.domain.unit is not None else order
 
     def __str__(self) -> str:

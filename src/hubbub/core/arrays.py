@@ -20,6 +20,8 @@ Positions = NDArray[np.int64]
 Array = NDArray[Any]
 Codes = NDArray[Any]  # encoded outputs: what a row means belongs to the mechanism's output space
 
+EQUAL_DIGITS = 9  # of numbers that are told apart where they are put in order
+
 
 def frozen(array: Array) -> Array:
     """Return `array` marked read-only, so that nobody changes what others share."""
@@ -113,6 +115,16 @@ def rounded_error(error: type[HubbubError], value: Any, *, where: str, expected:
         remedy="keep whole numbers as whole numbers, or as texts, from the start: rounding cannot be undone",
         code="rounded-number",
     )
+
+
+def largest_first(numbers: Floats) -> Positions:
+    """Return places by decreasing numbers, those that are none last; equal ones stay in their order.
+
+    So do those that differ by less than a billionth of the largest: rounding, which no two machines do alike, is not to
+    decide what people see first.
+    """
+    scale = float(np.fmax.reduce(np.abs(numbers), initial=0.0)) or 1.0
+    return np.argsort(-np.round(numbers / scale, EQUAL_DIGITS), kind="stable")
 
 
 def as_integers(

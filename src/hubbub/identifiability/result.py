@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.core.arrays import Floats, plain
+from hubbub.core.arrays import Floats, largest_first, plain
 from hubbub.core.serialization import Portable
 from hubbub.core.text import listed, percent, plural
 from hubbub.domains import Domain
@@ -110,7 +110,7 @@ class Identification(Portable):
             text += f" The reports cannot tell {describe_direction(self.domain, self.direction)}: "
             text += "people could move between them, and every report would be as likely as before."
         width = self.upper - self.lower
-        widest = np.argsort(-width, kind="stable")[:MAX_NAMED_RANGES]
+        widest = largest_first(width)[:MAX_NAMED_RANGES]
         ranges = [
             f"{name_values(self.domain, [position])} from {percent(self.lower[position])} "
             f"to {percent(self.upper[position])}"

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from hubbub.core import validation
-from hubbub.core.arrays import frozen, plain
+from hubbub.core.arrays import frozen, largest_first, plain
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.threads import threads_for
 from hubbub.estimators import Estimate
@@ -100,7 +100,9 @@ def worst_case_shift(
     for done, fake in enumerate(fakes, start=2):
         yield Progress(done, len(fakes) + 2, "estimating with fakes")
         moved = rerun(reports_with_fakes(reports, fake, share), shown).probabilities
-        value = int(np.abs(moved - shown.probabilities).argmax())
+        change = moved - shown.probabilities
+        rising = np.argsort(change <= 0.0, kind="stable")  # first: of two equal shifts, the one that fakes gain is told
+        value = int(rising[largest_first(np.abs(change[rising]))[0]])
         shifts.append(
             Shift(
                 share=share,

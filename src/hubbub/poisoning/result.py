@@ -35,7 +35,7 @@ class Shift(float):
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
     >>> shift = hb.worst_case_shift(hb.Reports.from_counts(coin, {"yes": 600, "no": 400}), share=0.01)
     >>> shift
-    Shift(0.01298: 'yes' from 0.7164 to 0.7034)
+    Shift(0.01298: 'no' from 0.2836 to 0.2966)
     >>> shift < 0.02
     True
     """

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hubbub.core.arrays import Floats, Positions
+from hubbub.core.arrays import Floats, Positions, largest_first
 from hubbub.domains import Domain
 from hubbub.rendering.palette import BLUE
 
@@ -40,7 +40,7 @@ def upper_text(bound: float, digits: int = 2) -> str:
 
 def most_probable(domain: Domain, probabilities: Floats, most: int) -> Positions:
     """Return the positions of the most probable values, in domain order if the domain has distances."""
-    shown = np.argsort(-probabilities, kind="stable")[:most]
+    shown = largest_first(probabilities)[:most]
     return shown if domain.unit is None else np.sort(shown)
 
 

@@ -15,7 +15,7 @@ from hubbub.comparison.named_groups import compare_named
 from hubbub.comparison.small_groups import MAX_NAMED_GROUPS, fold_small
 from hubbub.comparison.validation import check_groups
 from hubbub.core import validation
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Floats, largest_first
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.redaction import redact
@@ -145,8 +145,8 @@ def _intervals(reports: Reports, level: float, quick: bool) -> Generator[Any, No
     domain, places = reports.domain, reports.domain.places
     by_profile = None
     if not quick:
-        largest_first = domain.labels[np.argsort(-shown.probabilities, kind="stable")]
-        values = domain.labels[affordable(reports, largest_first)]
+        likeliest = domain.labels[largest_first(shown.probabilities)]
+        values = domain.labels[affordable(reports, likeliest)]
         by_profile = yield from band.steps(reports, level, values=values, estimate=shown)
     linear = None
     if by_profile is None or np.isnan(by_profile.low).any():

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Floats, largest_first
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.serialization import Portable
 from hubbub.core.text import percent
@@ -44,7 +44,7 @@ class MapRegions(Portable):
 
     def largest_first(self) -> list[int]:
         """Return the numbers of all regions, those with the largest shares first and those without one last."""
-        order: list[int] = np.argsort(-np.nan_to_num(self.estimate, nan=-1.0), kind="stable").tolist()
+        order: list[int] = largest_first(self.estimate).tolist()
         return order
 
     def note(self, number: int) -> str:

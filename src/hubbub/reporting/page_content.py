@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.attribute_shares import attribute_shares
 from hubbub.core import validation
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Floats, largest_first
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.redaction import redact
@@ -159,18 +159,18 @@ def _check_trust(reports: Reports, shown: Estimate, level: float, quick: bool) -
     shares = yield from set_shares.steps(reports, shown.probabilities)
     if quick:
         return _Trust(None, shares)
-    largest_first = shown.domain.labels[np.argsort(-shown.probabilities, kind="stable")]
-    in_time = affordable(reports, largest_first)
+    likeliest = shown.domain.labels[largest_first(shown.probabilities)]
+    in_time = affordable(reports, likeliest)
     values = shown.domain.labels[in_time]
     checked = yield from check.steps(reports, level, estimate=shown, values=values)
     simultaneous = None
-    if isinstance(shares, NoSetShares) and in_time.size == largest_first.size:
+    if isinstance(shares, NoSetShares) and in_time.size == likeliest.size:
         simultaneous = yield from band.steps(reports, level, simultaneous=True, estimate=shown)
     parts = None
     if isinstance(shares, SetShares) and len(shown.domain) <= MAX_RESOLVED_VALUES:
         parts = yield from _resolution(reports, shown, level)
     median = None
-    if shown.domain.chart == "line" and in_time.size == largest_first.size:
+    if shown.domain.chart == "line" and in_time.size == likeliest.size:
         median = yield from quantile.steps(reports, 0.5, level, estimate=shown)
     return _Trust(checked, shares, simultaneous, parts, median)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.attribute_shares import AttributeShares
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Floats, largest_first
 from hubbub.core.errors import HubbubError
 from hubbub.core.serialization import Portable
 from hubbub.domains import Domain
@@ -176,5 +176,5 @@ class Page(Portable):
 
     def largest_first(self) -> list[int]:
         """Return the positions of all values, those with the largest shares first."""
-        order: list[int] = np.argsort(-self.estimate, kind="stable").tolist()
+        order: list[int] = largest_first(self.estimate).tolist()
         return order

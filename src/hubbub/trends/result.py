@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.comparison.comparison_sentences import p_text, row_change
-from hubbub.core.arrays import Floats, Positions, plain
+from hubbub.core.arrays import Floats, Positions, largest_first, plain
 from hubbub.core.serialization import Portable
 from hubbub.core.text import plural, whole_percent
 from hubbub.domains import Domain
@@ -94,7 +94,7 @@ class Change(Portable):
         if self.labels.size == 1:
             return [self._row_change(0)]
         places = np.flatnonzero(self.changed)
-        order = places[np.argsort(-np.abs(self.difference[places]), kind="stable")]
+        order = places[largest_first(np.abs(self.difference[places]))]
         if self.kind == VALUE and self.labels.size == 2:
             order = order[order == 0]  # the second value says the same
         told = [self._row_change(place) for place in order[:MAX_NAMED_VALUES].tolist()]
