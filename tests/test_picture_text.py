@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import fontManager
+from matplotlib.font_manager import FontEntry, findfont, fontManager
 
 import hubbub as hb
 from gate_samples import sampled
@@ -32,6 +33,7 @@ from hubbub.rendering.picture_text import (
 from terminal import hubbub
 
 LONG = [f"{word} is the label of an answer that goes on for sixty letters" for word in ("One", "Two", "Three", "Four")]
+AS_IT_IS = {"parse_math": False}
 NOWHERE = "\U000f0000"  # of a private plane: no font draws it
 SCRIPTS = {
     "chinese": ["北京市朝阳区", "上海", "广州"],
@@ -91,17 +93,38 @@ def test_a_letter_that_no_font_has_becomes_a_square_and_one_sentence() -> None:
     assert plain.figure.get_supxlabel() == ""
 
 
-def test_a_font_that_has_the_letter_is_chosen_and_one_of_frames_never() -> None:
-    default = picture_text._letters_of("DejaVu Sans")
-    others = [name for name in picture_text._families() if name != "DejaVu Sans"]
-    letter = next(min(own) for own in (picture_text._letters_of(name) - default for name in others) if own)
-    family = legible([f"a{chr(letter)}"]).style["fontfamily"]
-    assert family[0] == "DejaVu Sans"
-    assert len(family) == 2
-    assert letter in picture_text._letters_of(family[1])
-    assert any(name.startswith("Last Resort") for name in (each.name for each in fontManager.ttflist))
-    assert not any(name.startswith("Last Resort") for name in picture_text._families())
+@pytest.fixture
+def only_fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Return a function that says which fonts are installed: Matplotlib's default, and another one under some name.
+
+    Which ones Matplotlib lists depends on its version, and on how the list came about that it keeps for all programs.
+    """
+    remembered = (picture_text._files, picture_text._families, picture_text._letters_of, picture_text._font_with)
+
+    def forget() -> None:
+        for function in remembered:
+            function.cache_clear()
+
+    def install(name: str) -> None:
+        files = {"DejaVu Sans": findfont("DejaVu Sans"), name: findfont("STIXGeneral")}
+        fonts = [FontEntry(fname=file, name=font, style="normal", weight=400) for font, file in files.items()]
+        monkeypatch.setattr(fontManager, "ttflist", fonts)
+        forget()
+
+    yield install
+    monkeypatch.undo()
+    forget()
+
+
+def test_a_font_that_has_the_letter_is_chosen_and_one_of_frames_never(only_fonts: Callable[..., None]) -> None:
+    only_fonts("Noto Sans Letters")
+    letter = chr(min(picture_text._letters_of("Noto Sans Letters") - picture_text._letters_of("DejaVu Sans")))
+    assert legible([f"a{letter}"]) == ([f"a{letter}"], {"fontfamily": ["DejaVu Sans", "Noto Sans Letters"], **AS_IT_IS})
     assert legible(["plain"]).style["fontfamily"] == ["DejaVu Sans"]
+    for name in ("Last Resort High-Efficiency", "LastResort", "Adobe Blank 2"):
+        only_fonts(name)
+        assert ord(letter) in picture_text._letters_of(name)
+        assert legible([f"a{letter}"]) == ([f"a{SQUARE}"], {"fontfamily": ["DejaVu Sans"], **AS_IT_IS})
 
 
 def test_long_labels_wrap_and_nothing_is_lost_that_has_room() -> None:
