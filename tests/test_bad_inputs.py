@@ -380,9 +380,9 @@ TEXTS = [
     whole("latitudes without a map", "lat,lon\n37.75,-122.45\n", "no-column", study="field"),
     whole("a latitude alone", "lat,height\n37.75,3\n", "no-column", study="streets"),
     whole("two latitudes", "Lat,latitude,lon\n37.75,37.75,-122.45\n", "repeated-column", study="streets"),
-    whole("nothing", "", "", error=hb.ReportsError),
-    whole("blank lines only", "\n\r\n\n", "", error=hb.ReportsError),
-    whole("header only", HEAD, "", error=hb.ReportsError),
+    whole("nothing", "", "no-reports", error=hb.ReportsError),
+    whole("blank lines only", "\n\r\n\n", "no-reports", error=hb.ReportsError),
+    whole("header only", HEAD, "no-reports", error=hb.ReportsError),
     whole("commas only", ",,\n1,2,3\n", "no-header"),
     whole("header with an open quote", 'mechanism,"output\nlight,3\n', "no-header"),
     whole("header of 3 MB", b"x" * 3_000_000, "no-header"),
@@ -503,7 +503,7 @@ PATHS = [
         study="one",
     ),
     Bad("path: a number", lambda _: 7, "not-a-source"),
-    Bad("path: no list", lambda _: [], "", error=hb.ReportsError),
+    Bad("path: no list", lambda _: [], "no-reports", error=hb.ReportsError),
 ]
 
 
@@ -583,7 +583,7 @@ JSON = [
     whole("a NUL byte in the only line", b'{"output": 3\0}\n', "nul-byte", ".jsonl"),
     whole("objects without keys", "{}\n{}\n", "no-header", ".jsonl"),
     whole("UTF-32", '{"output": 3}'.encode("utf-32"), "wrong-encoding", ".jsonl"),
-    whole("nothing", "\n \n", "", ".jsonl", error=hb.ReportsError),
+    whole("nothing", "\n \n", "no-reports", ".jsonl", error=hb.ReportsError),
     whole("a capital", '{"output": 3, "User": 7}\n', "nearly-a-column", ".ndjson", study="one"),
 ]
 
@@ -772,18 +772,20 @@ DAMAGED = [
     Bad(
         "parquet: no rows",
         lambda folder: parquet(folder, pa.table({"output": pa.array([], pa.int64())})),
-        "",
+        "no-reports",
         "one",
         error=hb.ReportsError,
     ),
     Bad(
         "arrow: no rows",
         lambda folder: arrow(folder, pa.table({"output": pa.array([], pa.int64())})),
-        "",
+        "no-reports",
         "one",
         error=hb.ReportsError,
     ),
-    Bad("parquet: no columns", lambda folder: parquet(folder, pa.table({})), "", "one", error=hb.ReportsError),
+    Bad(
+        "parquet: no columns", lambda folder: parquet(folder, pa.table({})), "no-reports", "one", error=hb.ReportsError
+    ),
     Bad(
         "arrow: output twice",
         lambda folder: arrow(folder, pa.table([[3], [4]], names=["output", "output"])),
@@ -890,7 +892,7 @@ DATABASES = [
         lambda folder: sqlite(folder, 3).replace("#reports", "#SELECT output, output FROM reports"),
         "repeated-column",
     ),
-    one("sqlite: no rows", lambda folder: sqlite(folder), "", error=hb.ReportsError),
+    one("sqlite: no rows", lambda folder: sqlite(folder), "no-reports", error=hb.ReportsError),
     one("sqlite: no file", lambda folder: f"sqlite:///{folder}/r.db#reports", "no-such-file"),
     one("sqlite: a folder", lambda folder: f"sqlite:///{folder}#reports", "not-a-file"),
     one("sqlite: a text file", lambda folder: f"sqlite:///{write(folder, 'r.db', PLAIN * 5)}#reports", "corrupt-file"),
@@ -963,7 +965,7 @@ FRAMES = [
     ),
     one("pandas: a series", lambda _: pd.Series([3, 4]), "not-a-source"),
     one("pandas: no output", lambda _: pd.DataFrame({"answer": [3]}), "no-column"),
-    one("pandas: no rows", lambda _: pd.DataFrame({"output": []}), "", error=hb.ReportsError),
+    one("pandas: no rows", lambda _: pd.DataFrame({"output": []}), "no-reports", error=hb.ReportsError),
     one("polars: null", lambda _: pl.DataFrame({"output": [3, None, 4]}), "no-output", [2]),
     one(
         "polars: 128 bits",
@@ -1331,7 +1333,9 @@ OTHERS = [
         ),
         "users-unknown",
     ),
-    Refused("merge: no tallies", lambda folder, _: hb.merge([], folder / "m.tally.parquet"), "", hb.ReportsError),
+    Refused(
+        "merge: no tallies", lambda folder, _: hb.merge([], folder / "m.tally.parquet"), "no-reports", hb.ReportsError
+    ),
     Refused(
         "collect: into another study's tally",
         lambda folder, _: tally(folder) and tally(folder, study="limited"),

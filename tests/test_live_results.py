@@ -110,6 +110,21 @@ def test_results_are_for_those_with_the_token(tmp_path: Path) -> None:
         assert "Secure" in headers["set-cookie"]
 
 
+def test_a_study_that_nobody_has_answered_yet_is_no_problem(tmp_path: Path) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY)
+    running = RunningCollector(study, f"sqlite:///{tmp_path}/reports.db")
+    source = f"sqlite:///{tmp_path}/reports.db#reports"
+    task = ResultsTask(hb.read_study(study), source, str(tmp_path))
+    assert current_results(task, -1) is None
+    send(running, 3, 2)
+    snapshot = current_results(task, -1)
+    assert isinstance(snapshot, ResultsSnapshot)
+    assert (snapshot.reports, snapshot.users) == (5, 5)
+    assert current_results(task, 5) is None
+    assert running.stop() == 0
+
+
 @pytest.mark.slow
 def test_results_follow_the_reports(tmp_path: Path) -> None:
     with collecting(tmp_path) as running:

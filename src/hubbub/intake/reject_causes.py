@@ -113,6 +113,7 @@ SOURCES = {
     "users-unknown": "the tally does not record which users were counted",
     "wrong-key": "the key is not the one that the user digests were made with",
     "counted-twice": "the same users, or the same file, are in both tallies",
+    "no-reports": "there are no reports, or none that can be counted",
     "rejected-rows": "more rows were rejected than allowed",
     "not-written": "the result cannot be written",
     "out-of-space": "the disk or the memory is full",

@@ -70,4 +70,5 @@ def no_reports(where: str, got: str = "0 users") -> ReportsError:
         got=got,
         expected="at least one user",
         remedy="check that the file or list holds what you meant to read",
+        code="no-reports",
     )

@@ -50,7 +50,7 @@ class ResultsTask:
     folder: str  # for the tally, which the next computation continues
 
 
-Outcome = ResultsSnapshot | str | None  # what is wrong as a sentence; None if nothing is new
+Outcome = ResultsSnapshot | str | None  # what is wrong as a sentence; None if nothing is new, or nobody has answered
 
 
 def compute_on_request(pipe: Connection, task: ResultsTask) -> None:
@@ -78,11 +78,9 @@ def current_results(task: ResultsTask, counted: int) -> Outcome:
         if names_users:
             path.unlink(missing_ok=True)  # a person's later reports belong to the earlier ones: all are counted anew
         tally = collect(task.study, task.source, path, watermark=False if names_users else None)
-        if tally.rows == counted or not tally.users:
-            return None
-        return _snapshot(tally)
+        return None if tally.rows == counted else _snapshot(tally)
     except HubbubError as error:
-        return f"{error.what}: {error.got}"
+        return None if error.code == "no-reports" else f"{error.what}: {error.got}"
     except Exception as error:  # a mistake of ours: the collector goes on
         return f"a mistake of the program ({type(error).__name__})"
 
