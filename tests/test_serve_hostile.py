@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from collectors import STUDY, RunningCollector, report
+from hubbub.serve import bounded_http
 
 HEADER_SECONDS, MESSAGE_SECONDS = 0.4, 0.8  # of the collector here
 TYPE = "Content-Type: application/json"
@@ -82,6 +83,9 @@ HOSTILE: dict[str, Hostile] = {
     "no version": Hostile(head(line="GET /"), (400, 404)),
     "a line of NULs": Hostile(b"\0" * 1000 + b"\r\n\r\n", (400,)),
     "NUL in a header": Hostile(head("X: a\0b"), (400,)),
+    "no host": Hostile(head(host="", line="GET /health HTTP/1.1"), (400,)),
+    "a host twice": Hostile(head("Host: x", line="GET /health HTTP/1.1"), (400,)),
+    "HTTP/2 in the words of HTTP/1": Hostile(head(line="GET /health HTTP/2.0"), (400,)),
     "a bare line feed in a header": Hostile(b"GET / HTTP/1.1\nHost: x\nX: y\n\n", (400, 404)),
     "a header without a colon": Hostile(head("nonsense"), (400,)),
     "a space before the colon": Hostile(head("Content-Length : 5"), (400,)),
@@ -91,6 +95,11 @@ HOSTILE: dict[str, Hostile] = {
     "a length and chunks": Hostile(
         head(TYPE, "Content-Length: 5", "Transfer-Encoding: chunked") + b"0\r\n\r\n", (400,)
     ),
+    "a length of 4,300 digits": Hostile(head(TYPE, f"Content-Length: {'0' * 4299}5") + b"12345", (400,)),
+    "chunks in HTTP/1.0": Hostile(
+        head(TYPE, "Transfer-Encoding: chunked", line="POST /reports HTTP/1.0") + b"0\r\n\r\n", (400,)
+    ),
+    "compressed and in chunks": Hostile(head(TYPE, "Transfer-Encoding: gzip, chunked") + b"0\r\n\r\n", (400,)),
     "a negative length": Hostile(head(TYPE, "Content-Length: -1"), (400,)),
     "a length with a sign": Hostile(head(TYPE, "Content-Length: +5") + b"12345", (400,)),
     "a length in hexadecimal": Hostile(head(TYPE, "Content-Length: 0x5") + b"12345", (400,)),
@@ -250,17 +259,54 @@ def _still_open(connections: list[socket.socket]) -> list[socket.socket]:
     return found
 
 
+def all_answers(collector: RunningCollector, content: bytes) -> list[int]:
+    """Return the statuses that come back until the collector closes the connection."""
+    found = b""
+    with socket.create_connection(("127.0.0.1", collector.port), timeout=10) as connection:
+        connection.sendall(content)
+        while part := connection.recv(1 << 16):
+            found += part
+    return [int(each[:3]) for each in found.split(b"HTTP/1.1 ")[1:]]
+
+
 def test_requests_in_a_row_are_answered_in_order(collector: RunningCollector, folder: Path) -> None:
     """Several requests in one packet: each has its answer, and a bad one in the middle does not spoil the others."""
     before = stored(folder)
     one, two = post(report()), post(report())
-    with socket.create_connection(("127.0.0.1", collector.port), timeout=10) as connection:
-        connection.sendall(one + post(b"{") + two + head("Connection: close", line="GET /health HTTP/1.1"))
-        found = b""
-        while part := connection.recv(1 << 16):
-            found += part
-    assert [int(each[:3]) for each in found.split(b"HTTP/1.1 ")[1:]] == [200, 400, 200, 200]
+    last = head("Connection: close", line="GET /health HTTP/1.1")
+    assert all_answers(collector, one + post(b"{") + two + last) == [200, 400, 200, 200]
     assert stored(folder) == before + 2
+
+
+def test_a_request_is_answered_also_where_nonsense_follows(collector: RunningCollector, folder: Path) -> None:
+    """Who is not answered sends again; and an answer that is not that of the report would be taken for it."""
+    before = stored(folder)
+    for number, rest in enumerate((b"\0nonsense\r\n\r\n", head("Host: x"), head("X: " + "a" * 70_000)), start=1):
+        assert all_answers(collector, post(report()) + rest) == [200]
+        assert stored(folder) == before + number
+
+
+def test_requests_that_wait_for_others_are_limited(collector: RunningCollector) -> None:
+    """What comes at once beyond the limit is not answered, and everything before it is, in order."""
+    probe, last = head(line="GET /health HTTP/1.1"), head("Connection: close", line="GET /nowhere HTTP/1.1")
+    most = bounded_http.MAX_WAITING_REQUESTS
+    assert all_answers(collector, probe * most + last) == [200] * most + [404]
+    assert all_answers(collector, probe * 2 * most + last) == [200] * (most + 1)
+
+
+@pytest.mark.slow
+def test_who_reads_no_answers_fills_no_memory(collector: RunningCollector) -> None:
+    content = head(line="GET /metrics HTTP/1.1") * 20_000
+    before = collector.memory_mib()
+    with ExitStack() as stack:
+        for _ in range(50):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", collector.port)))
+            connection.setblocking(False)
+            with suppress(OSError):  # nobody takes it all
+                connection.sendall(content)
+        assert collector.ask("GET", "/health")[0] == 200
+        time.sleep(2 * MESSAGE_SECONDS)
+        assert collector.memory_mib() < before + 60
 
 
 def test_nothing_of_what_was_sent_is_kept(collector: RunningCollector, folder: Path) -> None:

@@ -155,7 +155,12 @@ def test_the_page_has_the_schema_the_codes_and_the_limits_that_are_used() -> Non
     assert codes == REQUESTS
     members = {name for each in SCHEMA["$defs"].values() for name in each.get("properties", ())} - {"reports"}
     assert members <= {row[0].strip("`") for row in rows}
-    numbers = (bounded_http.MAX_HEADER_BYTES, bounded_http.MAX_CONNECTIONS, web_app.MIN_HELD_BYTES)
+    numbers = (
+        bounded_http.MAX_HEADER_BYTES,
+        bounded_http.MAX_CONNECTIONS,
+        bounded_http.MAX_WAITING_REQUESTS,
+        web_app.MIN_HELD_BYTES,
+    )
     assert all(f"{number:,}" in page for number in numbers)
     assert f"within {bounded_http.HEADER_SECONDS:g} s" in page
     assert f"within {bounded_http.MESSAGE_SECONDS:g} s" in page
