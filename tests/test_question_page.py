@@ -200,6 +200,7 @@ def answer(recorded: Recorded, find: Callable[[Recorded], None] = find_secret) -
 BLOCKED = """Object.defineProperty(window, "localStorage", {
   get() { throw new DOMException("blocked", "SecurityError"); },
 });"""
+FORGETFUL = "Storage.prototype.setItem = () => {};"
 BROKEN_SEND = """const own = window.fetch;
 window.fetch = (address, options) => (options?.body ? Promise.reject(new Error(options.body)) : own(address, options));
 """
@@ -244,6 +245,11 @@ UNUSABLE: dict[str, tuple[Callable[[BrowserContext], object], str]] = {
 }
 
 
+TOLD = {
+    "half a study": "The study cannot be used.",
+    "damaged study": "The study is damaged.",
+    "another study": "This is another study than the page expects.",
+}
 QUICK_FAULTS = ("no script", "another study")
 
 
@@ -260,12 +266,15 @@ def test_a_page_that_fails_has_nothing_to_answer_in(chromium: Browser, places: R
             assert not recorded.tab.locator(f"#{hidden}").is_visible()
         assert recorded.posts == []
         if step == "problem":
-            assert "Nothing was sent" in recorded.tab.locator("#problem").inner_text()
+            told = recorded.tab.locator("#problem p").first.inner_text()
+            assert told.endswith("Nothing was sent.")
+            assert told.startswith(TOLD.get(fault, "The study could not be loaded."))
 
 
 def test_without_scripts_the_page_says_so_and_sends_nothing(chromium: Browser, places: RunningCollector) -> None:
     with opened(chromium, places.url, java_script_enabled=False) as recorded:
         assert "Scripts are switched off" in recorded.tab.content()
+        assert recorded.tab.locator("#starting").is_hidden()  # no moment to wait for
         assert recorded.tab.locator("input:visible, form, [name]:not(meta)").count() == 0
         assert recorded.posts == []
 
@@ -298,6 +307,7 @@ def test_the_answer_never_leaves_the_page(chromium: Browser, places: RunningColl
     "script",
     [
         pytest.param(BLOCKED, id="storage"),
+        pytest.param(FORGETFUL, id="storage that keeps nothing"),
         pytest.param(BROKEN_SEND, id="sending", marks=pytest.mark.slow),
         pytest.param(NO_RANDOMNESS, id="randomness"),
     ],
@@ -313,9 +323,9 @@ def test_the_answer_stays_where_something_fails(chromium: Browser, places: Runni
             assert recorded.posts == []
         else:
             recorded.shows("drawn")
-            assert tab.locator("#forgetful").is_visible() is (script == BLOCKED)
+            assert tab.locator("#forgetful").is_visible() is (script != BROKEN_SEND)
             tab.locator("#send").click()
-            if script == BLOCKED:
+            if script != BROKEN_SEND:
                 recorded.shows("done")
             else:
                 expect(tab.locator("#sending")).to_contain_text("again", timeout=PATIENCE)
@@ -383,7 +393,7 @@ def test_a_lost_confirmation_does_not_make_a_second_report(
     with opened(chromium, drinks.url, lambda context: context.route("**/reports", lose_first)) as recorded:
         answer(recorded, find_tea)
         assert lost == [{"accepted": 1, "repeated": 0}]
-        assert "stored it already" in recorded.tab.locator("#confirmed").inner_text()
+        assert "stored your report already" in recorded.tab.locator("#confirmed").inner_text()
         first, second = recorded.posts
         assert first == second
     assert len(stored(folder, "drinks")) == before + 1

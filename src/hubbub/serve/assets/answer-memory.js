@@ -10,12 +10,18 @@ async function digestOf(text) {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("").slice(0, KEY_LETTERS);
 }
 
-/** Return the browser's storage; null where it is blocked. */
+/** Write to a storage; throw unless it has what was written. Some take everything, and keep nothing. */
+function keep(storage, key, text) {
+  storage.setItem(key, text);
+  if (storage.getItem(key) !== text) throw new Error("not kept");
+}
+
+/** Return the browser's storage; null where it is blocked, or forgets. */
 export function browserStorage() {
   try {
     const storage = window.localStorage;
     const key = "hubbub-page:try";
-    storage.setItem(key, "1");
+    keep(storage, key, "1");
     storage.removeItem(key);
     return storage;
   } catch {
@@ -64,7 +70,7 @@ export class AnswerMemory {
   #write(state) {
     this.#state = state;
     try {
-      this.#storage?.setItem(this.#key, JSON.stringify(state));
+      if (this.#storage) keep(this.#storage, this.#key, JSON.stringify(state));
     } catch {
       this.#storage = null; // full, or blocked meanwhile
     }

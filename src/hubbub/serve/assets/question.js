@@ -21,11 +21,14 @@ function enter(step, focus = true) {
   if (focus) part(step).querySelector("h2")?.focus();
 }
 
-/** Show why the page cannot be used. */
+/** The study did not arrive: of the connection or the collector, not of this page. */
+class NoStudyError extends Error {}
+
+/** Show why the page cannot be used: in words for who came to answer, in parts for who can mend it. */
 function fail(error) {
   const isOurs = error instanceof ClientError;
-  part("problem-what").textContent = isOurs ? `${error.what}.` : "the page's script failed.";
-  part("problem-remedy").textContent = isOurs ? error.remedy : "load the page again";
+  const what = isOurs ? sentence(error.what) : "This page's script failed.";
+  part("problem-what").textContent = error instanceof NoStudyError ? "The study could not be loaded." : what;
   show("problem-parts", isOurs);
   if (isOurs) part("problem-parts-text").textContent = error.message;
   enter("problem");
@@ -41,9 +44,13 @@ const guarded = (handle) => () => {
 };
 
 async function fetchStudy() {
-  const response = await fetch(page.dataset.study, { credentials: "omit", referrerPolicy: "no-referrer" });
-  if (!response.ok) throw new Error("no study");
-  return response.text();
+  try {
+    const response = await fetch(page.dataset.study, { credentials: "omit", referrerPolicy: "no-referrer" });
+    if (response.ok) return await response.text();
+  } catch {
+    // no connection, or it broke off
+  }
+  throw new NoStudyError();
 }
 
 /** Return the token of the link: behind the #, which browsers never send. */
@@ -173,6 +180,7 @@ async function send(session) {
   const { memory, report } = session;
   const body = part("bytes").textContent; // what is shown is what is sent
   part("send").disabled = true;
+  show("nothing-sent", false); // from here on nobody can promise that
   const { stored, answer } = await deliver(page.dataset.reports, body, (number, most) => {
     const again = `No confirmation yet. Sending the same again (${number} of ${most})…`;
     part("sending").textContent = number === 1 ? "Sending…" : again;
@@ -199,8 +207,8 @@ function showDone(session, sending) {
     part("sent-again").replaceChildren(...wordsOf(session, sending.report));
     part("sent-bytes").textContent = sending.body;
     part("confirmed").textContent = sending.answer.repeated
-      ? "The collector had stored it already, and counts it once."
-      : "The collector has stored it, once.";
+      ? "The collector had stored your report already, and counts it once."
+      : "The collector has stored your report, once.";
   }
   show("again", session.isLongitudinal);
   // Permanent responses belong to one person: somebody else would send the same noise.
