@@ -289,7 +289,7 @@ def test_tokens_are_checked_counted_and_not_stored(guarded: RunningCollector, to
     assert guarded.send([report(both, "both", user=other) for _ in range(2)])[0] == 200
     status, answer = guarded.send([report(both, "both")])
     assert (status, codes(answer)) == (401, [(0, "no-token")])
-    for wrong in (token[:-2] + "AA", token[:20], "A" * 43, "é" * 43, token + "A", ""):
+    for wrong in (token[:-2] + ("AA" if token[-2] != "A" else "BA"), token[:20], "A" * 43, "é" * 43, token + "A", ""):
         status, answer = guarded.send([report(both, "both", user=wrong)])
         assert (status, answer["errors"][0]["code"]) in {(403, "bad-token"), (401, "no-token")}, wrong
     content = b"".join(path.read_bytes() for path in folder.glob("guarded.db*"))
