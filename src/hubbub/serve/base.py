@@ -71,10 +71,6 @@ class ReportStore(ABC):
     def listed(self) -> str:
         """Return the SQL of the texts in a JSON list, which is the statement's parameter."""
 
-    @abstractmethod
-    def is_repeated_key(self, error: Any) -> bool:
-        """Whether an error of the driver says that a key is in the table already."""
-
     def schema(self) -> str | None:
         """Return the schema of the table, where there are schemas."""
         return None
@@ -149,19 +145,11 @@ class ReportStore(ABC):
     def insert_new(self, rows: pa.RecordBatch) -> bool:
         """Insert the first reports of a transaction if none of their keys is stored yet; return whether that is so.
 
-        Few reports are sent again, so nobody looks for their keys first: the table has each key once. If one is there
-        already, the transaction is begun again: what was read in it may be old.
+        If one is, the transaction may have been begun again: what was read in it may be old.
         """
-        from adbc_driver_manager import Error
-
-        try:
-            self.insert(rows)
-        except Error as error:
-            if not self.is_repeated_key(error):
-                raise
-            self._roll_back()
-            self._begin()
+        if self.existing(rows.column(KEY).to_pylist()):
             return False
+        self.insert(rows)
         return True
 
     def insert(self, rows: pa.RecordBatch) -> None:

@@ -91,7 +91,7 @@ class LiveResults:
         process, pipe = self._worker
         self._worker = None
         pipe.close()
-        process.terminate()
+        process.kill()  # it keeps nothing but what is in the folder
         process.join(STOP_SECONDS)
 
 

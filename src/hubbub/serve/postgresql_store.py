@@ -2,19 +2,20 @@
 
 Numbers are given out while an advisory lock of the table is held until the commit, so that a row never appears behind
 one with a larger number, also where several collectors fill one table: `hubbub collect` would not see it.
+
+Keys are looked up before reports are inserted. A server writes each violation of a constraint to its log, with the key
+and the time to the millisecond: retries would tell when a stored report was sent.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
 
 from hubbub.intake.collected_table import KEY
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.database_address import quoted_name
 from hubbub.serve.base import ReportStore, quoted_literal
 
-UNIQUE_VIOLATION = "23505"  # of SQLSTATE
 STATEMENT_SECONDS = 30  # after which the server gives up a statement, a lock included
 
 
@@ -79,10 +80,6 @@ class PostgreSQLStore(ReportStore):
     def listed(self) -> str:
         """Return the SQL of the texts in a JSON list."""
         return "SELECT json_array_elements_text($1::text::json)"
-
-    def is_repeated_key(self, error: Any) -> bool:
-        """Whether the server says that a unique key is there already."""
-        return bool(error.sqlstate == UNIQUE_VIOLATION)
 
     def schema(self) -> str:
         """Return the schema of the table, in which the server found it when it was first written to."""

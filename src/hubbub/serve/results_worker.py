@@ -55,7 +55,8 @@ Outcome = ResultsSnapshot | str | None  # what is wrong as a sentence; None if n
 
 def compute_on_request(pipe: Connection, task: ResultsTask) -> None:
     """Compute results whenever something comes through the pipe, until it is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the collector is told to stop, and closes the pipe
+    for each in (signal.SIGINT, signal.SIGTERM):  # the collector is told to stop, too, and ends this process
+        signal.signal(each, signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     counted = -1

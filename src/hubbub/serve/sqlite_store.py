@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hubbub.intake.collected_table import KEY
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.database_address import quoted_name
-from hubbub.serve.base import ReportStore, quoted_literal
+from hubbub.serve.base import ReportStore, StoreUnavailableError, quoted_literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 UNIQUE_VIOLATION = "UNIQUE constraint failed"  # in SQLite's message
 LOCK_MILLISECONDS = 5_000  # to wait for another writer
@@ -23,6 +26,8 @@ MAX_LOG_BYTES = 64 << 20  # to which the log is cut after a checkpoint
 class SQLiteStore(ReportStore):
     """Reports in a table of a SQLite file."""
 
+    _files: list[tuple[int, int]] | None  # which files are open; None until the first transaction
+
     def _connect(self) -> None:
         path = Path(self.address.target)
         if not path.parent.is_dir():
@@ -34,6 +39,7 @@ class SQLiteStore(ReportStore):
                 expected="a folder that exists",
                 remedy="make the folder, or correct the address",
             )
+        self._files = None
         # Transactions are begun and ended by statements of ours: the driver would begin them without a lock.
         self._connection = importlib.import_module("adbc_driver_sqlite.dbapi").connect(str(path), autocommit=True)
         self._ask(f"PRAGMA busy_timeout = {LOCK_MILLISECONDS}")
@@ -63,9 +69,27 @@ class SQLiteStore(ReportStore):
 
     def _begin(self) -> None:
         self._ask("BEGIN IMMEDIATE")
+        if self._files is None:
+            self._files = self._files_at_path()
 
     def _commit(self) -> None:
         self._ask("COMMIT")
+        if self._files != self._files_at_path():
+            raise StoreUnavailableError("the file was deleted or replaced while it was open")
+
+    def _files_at_path(self) -> list[tuple[int, int]]:
+        """Return which files the path and its log name at present.
+
+        The operating system goes on writing to a file that was deleted, and nobody could read it again.
+        """
+        found = []
+        for path in (Path(self.address.target), Path(f"{self.address.target}-wal")):
+            try:
+                status = path.stat()
+            except OSError as error:
+                raise StoreUnavailableError(f"{path.name}: {error.strerror}") from None
+            found.append((status.st_dev, status.st_ino))
+        return found
 
     def _roll_back(self) -> None:
         self._ask("ROLLBACK")
@@ -90,6 +114,16 @@ class SQLiteStore(ReportStore):
         """Return the SQL of the texts in a JSON list."""
         return "SELECT value FROM json_each(?)"
 
-    def is_repeated_key(self, error: Any) -> bool:
-        """Whether SQLite says that a unique key is there already; the driver hands on no number."""
-        return UNIQUE_VIOLATION in str(error)
+    def insert_new(self, rows: pa.RecordBatch) -> bool:
+        """Insert reports without looking for their keys first: few are sent again, and the table has each key once."""
+        from adbc_driver_manager import Error
+
+        try:
+            self.insert(rows)
+        except Error as error:  # the driver hands on no number
+            if UNIQUE_VIOLATION not in str(error):
+                raise
+            self._roll_back()
+            self._begin()
+            return False
+        return True
