@@ -360,6 +360,10 @@ def test_the_table_of_another_study_is_refused(tmp_path: Path) -> None:
     for wrong in (f"{address}#SELECT 1", "duckdb:///a.duckdb#reports"):
         with pytest.raises(hb.SettingError, match="written there"):
             serve(hb.read_study(tmp_path / "study.toml"), wrong, port=0)
+    with pytest.raises(hb.SettingError, match="keeps its own notes"):
+        serve(hb.read_study(tmp_path / "study.toml"), f"{address}#hubbub_collector", port=0)
+    with pytest.raises(hb.IntakeError, match="is a folder"):
+        serve(hb.read_study(tmp_path / "study.toml"), f"sqlite:///{tmp_path}", port=0)
     with pytest.raises(hb.IntakeError, match="cannot be opened"):
         serve(hb.read_study(tmp_path / "study.toml"), "postgresql://nobody@127.0.0.1:1/none", port=0)
 

@@ -20,7 +20,7 @@ from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.database_address import Address, parse_address
 from hubbub.intake.study import Study
 from hubbub.serve.access_tokens import TokenKey
-from hubbub.serve.base import ReportStore, StoreUnavailableError
+from hubbub.serve.base import STUDIES, ReportStore, StoreUnavailableError
 from hubbub.serve.bounded_http import BoundedHttp
 from hubbub.serve.group_commit import GroupCommit
 from hubbub.serve.live_results import LiveResults
@@ -127,6 +127,14 @@ def store_address(to: str) -> Address:
             got=f"a {address.scheme} database" if address.scheme not in STORES else "a query",
             expected="sqlite:///reports.db#reports, or postgresql://user:password@host:port/database#schema.table",
             remedy="name a table of SQLite or PostgreSQL; it is made if there is none",
+        )
+    if address.relation.parts[-1] == STUDIES:
+        raise SettingError(
+            "the collector keeps its own notes in a table of this name",
+            where="--to",
+            got=f"#{STUDIES}",
+            expected="another name of a table",
+            remedy=f"name the table of reports after the #, such as #{DEFAULT_TABLE}",
         )
     return address
 

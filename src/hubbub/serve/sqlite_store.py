@@ -39,6 +39,15 @@ class SQLiteStore(ReportStore):
                 expected="a folder that exists",
                 remedy="make the folder, or correct the address",
             )
+        if path.is_dir():
+            raise refusal(
+                "wrong-type",
+                "the database is a folder",
+                where=self.address.name,
+                got=str(path),
+                expected="a file of SQLite, or none yet",
+                remedy=f"name a file in the folder, such as {path / 'reports.db'}",
+            )
         self._files = None
         # Transactions are begun and ended by statements of ours: the driver would begin them without a lock.
         self._connection = importlib.import_module("adbc_driver_sqlite.dbapi").connect(str(path), autocommit=True)
