@@ -33,6 +33,7 @@ def run_loops() -> None:
     hb.resolve(on_a_map)
     on_a_line = [reports_of(hb.RandomizedResponse(line, 2.0), seed) for seed in range(2)]
     hb.compare(*on_a_line)
+    hb.band(reports_of(hb.RandomizedResponse(hb.Integers(0, 69), 2.0)))  # with many values
     hb.estimate(reports_of(hb.TruncatedGeometric(line, 0.3)), "ibu", delta=1e-9)
     mechanisms = [
         hb.Rappor(answers, 2.0), hb.OptimizedUnary(answers, 2.0), hb.LocalHashing(answers, 2.0),
