@@ -1291,7 +1291,23 @@ def fractions_of_one(values: Sequence[Any]) -> list[Fraction] | None:
 
 def metric_epsilon(plain: float, diameter: float) -> float:
     """Return the epsilon per unit of distance that a plain one allows: no two values are farther apart."""
-    return plain / diameter
+    epsilon = plain / diameter
+    while epsilon * diameter > plain:  # rounding must not spend more
+        epsilon = math.nextafter(epsilon, 0.0)
+    return epsilon
+
+
+def divided_budget(total: float, shares: Sequence[Fraction]) -> list[float]:
+    """Return the parts of a budget: shares of it, rounded so that their sum (math.fsum) is not above it.
+
+    >>> divided_budget(0.23, [Fraction(1, 3)] * 3)  # thrice the nearest number is 0.23000000000000004
+    [0.07666666666666666, 0.07666666666666666, 0.07666666666666666]
+    """
+    exact = [Fraction(total) * share for share in shares]
+    parts = [float(part) for part in exact]
+    if math.fsum(parts) <= total:
+        return parts
+    return [math.nextafter(part, 0.0) if part > own else part for part, own in zip(parts, exact, strict=True)]
 
 
 def part_budgets(kind: str, total: Any, parts: Mapping[str, Mapping[str, Any]], where: str) -> dict[str, float]:
@@ -1342,8 +1358,9 @@ def part_budgets(kind: str, total: Any, parts: Mapping[str, Mapping[str, Any]], 
             remedy="state epsilon for every attribute instead" if fixed else f"add {word} = ...",
         )
     if not some:
-        whole = 1 if kind != "split" else Fraction(1, len(parts))
-        return dict.fromkeys(parts, float(Fraction(as_real(total)) * whole))
+        if kind != "split":
+            return dict.fromkeys(parts, as_real(total))
+        return dict(zip(parts, divided_budget(as_real(total), [Fraction(1, len(parts))] * len(parts)), strict=True))
     if not sharing:
         return {}
     shares = fractions_of_one([parts[name]["share"] for name in parts])
@@ -1359,7 +1376,7 @@ def part_budgets(kind: str, total: Any, parts: Mapping[str, Mapping[str, Any]], 
             expected="1" if bad is None else "a number above 0 and up to 1, or a text such as '1/3'",
             remedy="divide each by their sum" if bad is None else "state which part of epsilon the attribute gets",
         )
-    return {name: float(Fraction(as_real(total)) * share) for name, share in zip(parts, shares, strict=True)}
+    return dict(zip(parts, divided_budget(as_real(total), shares), strict=True))
 
 
 def check_budget(kind: str, total: float, plain: Mapping[str, float], where: str) -> None:

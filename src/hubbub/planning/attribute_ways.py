@@ -73,11 +73,9 @@ def _refused(what: str, got: str, remedy: str) -> SettingError:
 
 def ways_at(product: Product, epsilon: float) -> dict[str, SeveralAttributes]:
     """Return the three ways to report, so that any two combinations are protected by epsilon."""
-    attributes = product.attributes
-    split = {name: better_oracle(domain, epsilon / len(attributes)) for name, domain in attributes.items()}
-    one = {name: better_oracle(domain, epsilon) for name, domain in attributes.items()}
+    one = {name: better_oracle(domain, epsilon) for name, domain in product.attributes.items()}
     return {
-        "split": Split(product, **split),
+        "split": Split.with_budget(product, epsilon, better_oracle),
         "sample-one": SampleOne(product, **one),  # type: ignore[arg-type]  # names are attributes
         "sample-one-with-fakes": _among_fakes(product, epsilon),
     }
