@@ -192,11 +192,11 @@ class Estimate(Portable):
         """
         import pandas as pd
 
-        columns = {**label_columns(self.domain), "probability": self.probabilities}
+        columns = {"probability": self.probabilities}
         if self.intervals is not None:
             names = ("low", "high", "standard_error")
             columns |= {name: getattr(self.intervals, name) for name in names}
-        return pd.DataFrame(columns)
+        return pd.DataFrame({**label_columns(self.domain, columns), **columns})
 
     def marginal(self, *names: str) -> Estimate:
         """Return the distribution of one attribute, or of several together, of a `Product`.

@@ -17,6 +17,7 @@ from hubbub.core.errors import MechanismError, shorten
 from hubbub.core.serialization import ReadOnly
 from hubbub.core.text import listed
 from hubbub.domains import Domain, Product
+from hubbub.domains.product import check_named_once
 from hubbub.mechanisms.attribute_outputs import AttributeOutputs, Sent
 from hubbub.mechanisms.base import Mechanism, matrix_too_wide
 from hubbub.mechanisms.parameters import check_epsilon
@@ -38,6 +39,7 @@ class SeveralAttributes(Mechanism):
         """Check the attributes' mechanisms, and build the product of their domains unless there is one."""
         name = type(self).__name__
         if isinstance(domain, Mapping):
+            check_named_once(domain, named, f"{name}(mechanisms)", MechanismError)
             named, domain = {**domain, **named}, None
         for attribute, part in named.items():
             if not isinstance(part, Mechanism) or isinstance(part, SeveralAttributes) or part.remembers:
