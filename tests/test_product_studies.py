@@ -202,6 +202,19 @@ def test_budgets_that_do_not_add_up_tell_their_sum() -> None:
     assert "1.5 for age + 1 for sex = 2.5" in caught.value.got
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: study_of(STUDY.replace("[mechanisms.both.parts.sex]", "[mechanisms.both.parts.sexx]")),
+        lambda: PEOPLE.index({"age": [1], "sexx": ["f"]}),
+    ],
+)
+def test_the_known_name_is_advised_for_the_unknown_one(ask: Callable[[], object]) -> None:
+    with pytest.raises(hb.HubbubError) as caught:
+        ask()
+    assert caught.value.remedy == "rename 'sexx' to 'sex'"
+
+
 # -- budgets in Python -------------------------------------------------------------------------------------------------
 
 
@@ -524,14 +537,19 @@ def test_the_device_takes_values_by_order_or_by_name(files: tuple[Path, Path]) -
     value: Any
     for value in ((3, "m"), ["3", "m"], {"sex": "m", "age": 3}):
         assert set(json.loads(device.privatize(value, "both"))) == {"age", "sex"}
-    for value, message in (
-        ((3,), "one entry for each attribute"),
-        ({"age": 3}, "one entry for each attribute"),
-        ((9, "m"), "not in the study's domain"),
-        ((1, "m"), "calls this combination impossible"),
+    for value, message, part in (
+        ((3,), "one entry for each attribute", "1 entries"),
+        (3, "one entry for each attribute", "one entry"),
+        ({"age": 3}, "one entry for each attribute", "no entry for sex"),
+        ({"age": 3, "sexx": "m"}, "one entry for each attribute", "no entry for sex"),
+        ({"age": 3, "sex": "m", "id": 1}, "one entry for each attribute", "3 entries"),
+        ((9, "m"), "not in the study's domain", "privatize(value), attribute age"),
+        ({"age": 3, "sex": "x"}, "not in the study's domain", "privatize(value), attribute sex"),
+        ((1, "m"), "calls this combination impossible", "privatize(value)"),
     ):
         with pytest.raises(ClientError, match=message) as caught:
             device.privatize(value, "both")
+        assert part in (caught.value.got, caught.value.where)
         assert "'m'" not in str(caught.value)  # a message never shows the value
 
 
@@ -620,7 +638,7 @@ def test_rows_may_name_their_way_to_report(tmp_path: Path) -> None:
     ("table", "message"),
     [
         (VALUES.drop(columns="age"), "there is no column age"),
-        (VALUES.rename(columns={"age": "ages"}), "did you mean 'ages'"),
+        (VALUES.rename(columns={"age": "ages"}), "rename 'ages' to 'age'"),
         (VALUES.rename(columns={"age": "output.age"}), "privatized already"),
         (VALUES.assign(age=[3, 9, 4] * 40), "row 2, column age"),
         (VALUES.assign(sex=["m", "", "f"] * 40), "a row has no value"),

@@ -107,6 +107,31 @@ def test_an_attribute_has_one_mechanism(kind: Any) -> None:
     assert caught.value.remedy == "leave one of the two out"
 
 
+def test_statements_about_attributes_name_the_estimate_they_come_from() -> None:
+    """Shares of one attribute may be determined where those of combinations are not."""
+    reports = hb.Reports.from_outputs(hb.SampleOne(PARTS_OF_PEOPLE), [(1, None), (None, "m"), (2, None), (None, "f")])
+    joint = hb.estimate(reports, "mle")
+    assert joint.status.endswith("; not the only maximum")
+    assert joint.marginal("sex").status == f"marginal of sex; the joint estimate: {joint.status}"
+
+
+def test_values_that_cannot_meet_are_not_called_rare() -> None:
+    people = hb.Product(age=AGE, sex=SEX, town=TOWN, impossible=[{"age": [1, 2], "sex": "m"}])
+    joint = hb.estimate(hb.Reports.from_outputs(hb.Split(people, **PARTS), [(1, "f", "a"), (4, "m", "b")]), "mle")
+    with pytest.raises(hb.EstimateError, match="no combination has these values") as caught:
+        joint.conditional("town", given={"age": 1, "sex": "m"})
+    assert "impossible" in caught.value.remedy
+
+
+@pytest.mark.parametrize("of", ["age", ["age"], ("age", "sex"), {"sex"}])
+def test_values_are_compared_and_not_attributes(of: Any) -> None:
+    reports = hb.Reports.from_outputs(hb.Split(PARTS_OF_PEOPLE), [(1, "f"), (2, "m")])
+    with pytest.raises(hb.SettingError, match="none of its values") as caught:
+        hb.compare(reports, reports, of=of)
+    assert "{'age': [value, ...]}" in caught.value.expected
+    assert hb.compare(reports, reports, of={"age": [1, 2]}).labels.tolist() == ["age 1 or 2"]
+
+
 def test_names_of_attributes_are_not_lists() -> None:
     reports = hb.Reports.from_outputs(hb.Split(PARTS_OF_PEOPLE), [(1, "f"), (2, "m")])
     joint = hb.estimate(reports, "mle")

@@ -768,18 +768,25 @@ class StudyValues:
 
     def coordinates(self, value: Any) -> tuple[int, ...]:
         """Return the position of each attribute of a combination: a tuple in order, or a mapping from their names."""
-        if isinstance(value, Mapping) and set(value) == set(self.attributes):
-            value = [value[name] for name in self.attributes]
+        missing: list[str] = []
+        if isinstance(value, Mapping):
+            missing = [name for name in self.attributes if name not in value]
+            value = value if missing or len(value) > len(self.attributes) else [value[name] for name in self.attributes]
         if not isinstance(value, list | tuple) or len(value) != len(self.attributes):
+            several = isinstance(value, list | tuple | Mapping)
             raise ClientError(
                 "the value does not have one entry for each attribute",
                 where="privatize(value)",
-                got=f"{len(value)} entries" if isinstance(value, list | tuple | Mapping) else "one entry",
+                got=f"no entry for {', '.join(missing)}"
+                if missing
+                else f"{len(value)} entries"
+                if several
+                else "one entry",
                 expected=f"({', '.join(self.attributes)}), or a dictionary with these names",
                 remedy="pass a value of each attribute",
             )
-        pairs = zip(self.attributes.values(), value, strict=True)
-        places = tuple(own.position(entry) for own, entry in pairs)
+        pairs = zip(self.attributes.items(), value, strict=True)
+        places = tuple(own.position(entry, f"privatize(value), attribute {name}") for (name, own), entry in pairs)
         if self.is_barred(dict(zip(self.attributes, places, strict=True))):
             raise ClientError(
                 "the study calls this combination impossible",
@@ -794,8 +801,8 @@ class StudyValues:
         """Whether a rule bars these positions of attributes."""
         return any(all(places[name] in values for name, values in rule.items()) for rule in self.barred)
 
-    def position(self, value: Any) -> int:
-        """Return the position of a value among the labels."""
+    def position(self, value: Any, where: str = "privatize(value)") -> int:
+        """Return the position of a value among the labels; `where` is its place, for messages."""
         try:
             position = self.find(value)
         except ClientError:  # of several attributes, which says more
@@ -805,7 +812,7 @@ class StudyValues:
         if position is None:
             raise ClientError(
                 "the value is not in the study's domain",
-                where="privatize(value)",
+                where=where,
                 got=f"a value of type {type(value).__name__}",  # errors end up in logs, so the value is not shown
                 expected=f"one of {len(self.labels)} values ({shorten(self.labels[0])} ...), a number in a bin, or "
                 "(lat, lon)",

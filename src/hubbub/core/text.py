@@ -94,6 +94,18 @@ def near_name(name: str, names: Iterable[str]) -> str | None:
     return plain[near[0]] if near else None
 
 
+def renaming(unknown: Iterable[str], known: Sequence[str], otherwise: str) -> str:
+    """Return the remedy for names of which some are not known and others are missing: which to give to which.
+
+    >>> renaming(["id", "ages"], ["age"], "add a column age")
+    "rename 'ages' to 'age'"
+    >>> renaming(["id"], ["age"], "add a column age")
+    'add a column age'
+    """
+    near = ((name, near_name(name, known)) for name in unknown)
+    return next((f"rename {name!r} to {other!r}" for name, other in near if other is not None), otherwise)
+
+
 def letters_of(name: str) -> str:
     """Return a name without what people spell in different ways: case, spaces, hyphens and the like.
 

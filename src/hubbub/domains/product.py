@@ -14,7 +14,7 @@ from hubbub.client import MECHANISM_NAME, RESERVED_NAMES
 from hubbub.core.arrays import Array, Floats, Positions, as_array, frozen, plain
 from hubbub.core.errors import DomainError, HubbubError, shorten
 from hubbub.core.serialization import ReadOnly
-from hubbub.core.text import kebab, listed, nearest_name, plural
+from hubbub.core.text import kebab, listed, nearest_name, plural, renaming
 from hubbub.domains.base import Domain, check_size
 
 Rule = tuple[tuple[str, tuple[Hashable, ...]], ...]  # attributes, and the values of each that cannot meet
@@ -305,7 +305,7 @@ class Product(Domain):
             return
         names = listed(list(self.attributes))
         if missing:
-            remedy = nearest_name(missing[0], spare, f"add a column {missing[0]}") if spare else f"add {missing[0]}"
+            remedy = renaming(map(str, spare), missing, f"add a column {missing[0]}")
         else:
             remedy = f"keep the attributes alone, as in table[{list(self.attributes)!r}]"
         raise DomainError(

@@ -259,6 +259,14 @@ class Estimate(Portable):
         product = attributes_of(self.domain, "conditional")
         margin = product.margin(names, "conditional(names)")
         among = product.having(given, "conditional(given=)")
+        if not among.any():
+            raise EstimateError(
+                "no combination has these values",
+                where="conditional(given=)",
+                got=shorten(dict(given)),
+                expected="values of some attributes that can meet",
+                remedy="ask for other values, or leave out what bars them in impossible=",
+            )
         shares = np.where(among, self.probabilities, 0.0)
         if not shares.sum() > 0.0:
             raise EstimateError(
@@ -308,7 +316,7 @@ class Estimate(Portable):
             self,
             domain=domain,
             probabilities=frozen(probabilities),
-            status=f"{what}; {self.status}",
+            status=f"{what}; the joint estimate: {self.status}",
             history=None,
             intervals=None,
         )

@@ -54,7 +54,7 @@ def named_ways(ways: object, epsilon: object) -> dict[str, SeveralAttributes]:
             raise _refused(
                 f"{name} is no way to report several attributes",
                 shorten(way),
-                "pass Split, SampleOne or SampleOneWithFakes",
+                "leave it out, or report each attribute by a mechanism of its own, as hubbub.Split does",
             )
         checked[name] = way
     first = next(iter(checked.values())).domain
@@ -67,7 +67,10 @@ def named_ways(ways: object, epsilon: object) -> dict[str, SeveralAttributes]:
 
 
 def _refused(what: str, got: str, remedy: str) -> SettingError:
-    expected = "a Product with epsilon=, or mechanisms over one Product: {name: mechanism}, a list, or a study"
+    expected = (
+        "a Product with epsilon=, or Split, SampleOne and SampleOneWithFakes over one Product: one of these, "
+        "a list, {name: way}, or a study"
+    )
     return SettingError(what, where=f"{WHERE}(ways)", got=got, expected=expected, remedy=remedy)
 
 
