@@ -140,6 +140,7 @@ BOTH = hb.Split(sex=hb.RandomizedResponse(SEX, epsilon=1.0), town=hb.RandomizedR
         (lambda: hb.plan_attributes(7, users=100), "not ways to report"),
         (lambda: hb.plan_attributes([], users=100), "nothing to compare"),
         (lambda: hb.plan_attributes([hb.RandomizedResponse(SEX, epsilon=1.0)], users=100), "no way to report several"),
+        (lambda: hb.plan_attributes(hb.RandomizedResponse(PEOPLE, epsilon=1.0), users=100), "no way to report several"),
         (
             lambda: hb.plan_attributes([BOTH, hb.Split(ways_at(PEOPLE, 1.0)["split"].parts)], users=100),
             "another domain",

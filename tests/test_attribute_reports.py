@@ -426,6 +426,55 @@ def test_columns_may_have_other_names() -> None:
     assert hb.read_reports(objects_, study_of(KINDS["split"]), output_column="answer") == expected
 
 
+@pytest.mark.parametrize("name", ["s", "S", "put", "age-s", "t-1"])
+def test_attributes_may_have_any_name(name: str, tmp_path: Path) -> None:
+    """`output.s` is neither a plural nor another near miss of `output`."""
+    split = hb.Split({name: PARTS["sex"], "age": PARTS["age"]})
+    outputs = [("f", 20), ("m", None), ("f", 30)]
+    frame = pd.DataFrame({f"output.{name}": ["f", "m", "f"], "output.age": ["20", None, "30"]})
+    frame.to_csv(tmp_path / "r.csv", index=False)
+    for source in (frame, tmp_path / "r.csv"):
+        assert hb.read_reports(source, study_of(split)) == hb.Reports.from_outputs(split, outputs)
+
+
+@pytest.mark.parametrize("near", ["Output.s", "output_s", "outputs.s", "OUTPUT S", "output-s"])
+@pytest.mark.parametrize("kind", [hb.Split, hb.SampleOne])
+def test_a_column_that_is_nearly_that_of_an_attribute_is_refused(kind: type[hb.Split], near: str) -> None:
+    way = kind(s=PARTS["sex"], age=PARTS["age"])
+    frame = pd.DataFrame({near: ["f", None, "m"], "output.age": [None, 20, None]})
+    with pytest.raises(hb.IntakeError, match=r"nearly output\.s") as caught:
+        hb.read_reports(frame, study_of(way))
+    assert caught.value.code == "nearly-a-column"
+    assert caught.value.got == repr(near)
+    assert "--output-column s=NAME" in caught.value.remedy
+    named = hb.read_reports(frame, study_of(way), output_column={"s": near})
+    assert named == hb.Reports.from_outputs(way, [("f", None), (None, 20), ("m", None)])
+    there = frame.assign(**{"output.s": frame[near]})
+    with pytest.warns(hb.HubbubWarning, match="is not used"):
+        assert hb.read_reports(there, study_of(way)) == named
+
+
+def test_near_names_of_places_are_refused() -> None:
+    frame = pd.DataFrame({"Output.Place.lat": [37.7], "Output.Place.lon": [-122.4], "output.sex": ["f"]})
+    with pytest.raises(hb.IntakeError, match=r"nearly output\.place\.lat"):
+        hb.read_reports(frame, study_of(KINDS["places"]))
+
+
+@pytest.mark.parametrize(
+    ("column", "advice"),
+    [
+        ("output.z", "rename the column, or leave it out"),
+        ("output.S", "did you mean 'output.s'?"),
+        ("output.agee", "did you mean 'output.age'?"),
+    ],
+)
+def test_advice_about_an_unknown_attribute_compares_names_alone(column: str, advice: str) -> None:
+    split = hb.Split(s=PARTS["sex"], age=PARTS["age"])
+    with pytest.raises(hb.IntakeError, match="an attribute that the study does not have") as caught:
+        hb.read_reports(pd.DataFrame({column: ["f"], "output.age": [20]}), study_of(split))
+    assert caught.value.remedy == advice
+
+
 def test_a_column_that_is_absent_is_told() -> None:
     frame = with_columns("split", sent("split", 30)).dropna()[["output.age"]]
     with pytest.warns(hb.HubbubWarning, match="no column output.sex: no row says anything about sex"):

@@ -21,6 +21,8 @@ from hubbub.attribute_shares import AttributeShares, attribute_shares
 from hubbub.cli.attribute_tables import crossed, print_attributes
 from hubbub.core.text import percent
 from hubbub.domains.table_groups import attribute_groups, crossed_shares, table_groups
+from hubbub.exporting.result_files import write_comparison
+from hubbub.intake.value_counts import read_counts
 from hubbub.intervals.set_intervals import SetShares, set_shares
 from hubbub.reporting.html_page import write_page
 from hubbub.reporting.page_content import make_page
@@ -50,6 +52,45 @@ def answer() -> tuple[hb.Reports, hb.Estimate]:
 def tables() -> AttributeShares:
     reports, estimate = answer()
     return attribute_shares(estimate, reports, LEVEL)
+
+
+# -- tables with columns of their own ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("names", [("share", "independent"), ("likeliest", "difference"), ("estimate", "extended")])
+def test_attributes_are_not_lost_behind_columns_of_the_table(names: tuple[str, str], tmp_path: Path) -> None:
+    """A column of an attribute is called `value.NAME` where the table has a column NAME of its own."""
+    first, second = names
+    reports = reports_on(hb.Product({first: hb.Integers(1, 3), second: hb.Categories(["f", "m"])}), [1 / 6] * 6, 300)
+    estimate = hb.estimate(reports, "mle")
+    related = hb.independence(reports, first, second, estimate=estimate)
+    frames = [estimate.to_frame(), hb.band(reports, estimate=estimate).to_frame(), related.to_frame()]
+    write_comparison(related, related.document(), tmp_path / "related.csv")
+    for frame in [*frames, pd.read_csv(tmp_path / "related.csv")]:
+        own = list(frame)[2:]
+        for name, values in zip(names, ([1, 1, 2, 2, 3, 3], ["f", "m"] * 3), strict=True):
+            assert list(frame[f"value.{name}" if name in own else name]) == values
+        assert all(frame[name].dtype.kind in "fb" for name in own)
+    assert len(pd.read_csv(tmp_path / "related.csv").columns) == 4
+    assert list(frames[2])[2:] == ["share", "independent", "difference"]
+
+
+def test_tables_of_groups_and_periods_keep_attributes_of_these_names(tmp_path: Path) -> None:
+    product = hb.Product(group=hb.Categories(["f", "m"]), changed=hb.Categories(["a", "b"]))
+    groups = [reports_on(product, truth, 300) for truth in ([0.25] * 4, [0.4, 0.2, 0.2, 0.2])]
+    compared = hb.compare_groups(dict(zip("xy", groups, strict=True)))
+    write_comparison(compared, compared.document(), tmp_path / "groups.csv")
+    frame = pd.read_csv(tmp_path / "groups.csv")
+    assert set(frame["group"]) == {"x", "y"}
+    assert set(frame["value.group"]) == {"f", "m"}
+    assert set(frame["value.changed"]) == {"a", "b"}
+
+
+def test_a_table_of_counts_may_have_an_attribute_called_share(tmp_path: Path) -> None:
+    people = hb.Product(share=hb.Categories(["low rent", "own"]), count=hb.Integers(1, 2))
+    (tmp_path / "truth.csv").write_text("share,count,probability\nown,1,0.75\nlow rent,2,0.25\n")
+    study = hb.Study(people, {"any": hb.RandomizedResponse(people, epsilon=1.0)})
+    assert read_counts(tmp_path / "truth.csv", study) == {("own", 1): 0.75, ("low rent", 2): 0.25}
 
 
 # -- groups of values -----------------------------------------------------------------------------------------------

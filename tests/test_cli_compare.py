@@ -77,6 +77,24 @@ def test_groups_of_a_column_are_compared(folder: Path) -> None:
     assert [group["group"] for group in json.loads(joined.stdout)["groups"]] == ["men", "women", "others"]
 
 
+@pytest.mark.parametrize("names", [True, False])
+def test_users_in_several_groups_are_told(names: bool, tmp_path: Path) -> None:
+    """400 users with reports in one group or in both were 700 users without a word."""
+    (tmp_path / "study.toml").write_text(STUDY)
+    users = [(group, n) for group, some in (("a", range(350)), ("b", range(50, 400))) for n in some]
+    rows = [f"{group},{'person ' if names else ''}{n},{'yes' if n % 3 else 'no'}" for group, n in users]
+    (tmp_path / "all.csv").write_text("\n".join(["group,user,output", *rows]) + "\n")
+    run = hubbub("compare", "study.toml", "all.csv", "--by", "group", "--json", cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    document = json.loads(run.stdout)
+    assert [group["users"] for group in document["groups"]] == [350, 350]
+    note = "300 users have rows in several groups: they are counted in each"
+    assert note in " ".join(run.stderr.split())
+    (tmp_path / "all.csv").write_text("\n".join(["group,user,output", *rows[:350], "b,x,yes", "b,y,no"]) + "\n")
+    apart = hubbub("compare", "study.toml", "all.csv", "--by", "group", "--json", cwd=tmp_path)
+    assert "several groups" not in apart.stderr
+
+
 @pytest.mark.parametrize("ending", ["csv", "png", "json"])
 def test_comparisons_are_written(folder: Path, ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"comparison.{ending}"

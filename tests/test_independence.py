@@ -18,6 +18,7 @@ from hubbub.association.independent_fit import IndependentFit, independent_fit
 from hubbub.association.score_simulation import output_tables
 from hubbub.association.strength_interval import TiltedPath
 from hubbub.association.strength_measures import cramers_v, mutual_information
+from hubbub.cli import independence as independence_command
 from hubbub.core.progress import finish
 from hubbub.likelihood import Likelihood, Point
 from hubbub.mechanisms.several_attributes import SeveralAttributes
@@ -278,6 +279,17 @@ def test_impossible_combinations_are_a_dependence_that_needs_no_test() -> None:
     both = hb.Split(product, **{name: PARTS[name] for name in ("tea", "town")})
     reports = hb.Reports.from_outputs(both, both.privatize([("yes", "a"), ("no", "b")] * 20, rng=1))
     assert "impossible" in hb.independence(reports, "tea", "town").reason
+
+
+def test_the_terminal_shows_bins_by_their_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    parts = {"age": hb.RandomizedResponse(hb.Bins([18, 40, 65]), 3.0), "tea": PARTS["tea"]}
+    outputs = [(0, "yes"), (1, "no"), (1, "yes")] * 40
+    independence_command._show(hb.independence(hb.Reports.from_outputs(hb.Split(parts), outputs), "age", "tea"))
+    lines = capsys.readouterr().out.splitlines()
+    rows = [[cell.strip() for cell in line.split("│")[1:3]] for line in lines if line.startswith("│")]
+    ends = [parts["age"].domain.title(place) for place in range(2)]
+    assert rows == [[end, tea] for end in ends for tea in PARTS["tea"].domain.labels.tolist()]
+    assert "40" in ends[0]
 
 
 # -- the result --------------------------------------------------------------------------------------------------------

@@ -21,11 +21,15 @@ from scipy.stats import chi2
 
 import hubbub as hb
 from hubbub import client
+from hubbub.auditing.privacy_budget import privacy_budget
 from hubbub.client import Client, ClientError
+from hubbub.intake.privacy_loss_summary import epsilon_document, spending_lines
 from hubbub.intake.study import parse_study
 from hubbub.intake.study_entries import MECHANISMS
 from hubbub.intake.study_files import template
 from hubbub.intake.tallies.tally_summary import check_writable, without_nulls
+from hubbub.planning.attribute_ways import ways_at
+from hubbub.reports.privacy_accounting import spent_once
 from hubbub.sampling import RandomSource, SystemSource
 from hubbub.sampling.fraction_table import FractionTable
 from terminal import hubbub
@@ -198,6 +202,19 @@ def test_budgets_that_do_not_add_up_tell_their_sum() -> None:
     assert "1.5 for age + 1 for sex = 2.5" in caught.value.got
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: study_of(STUDY.replace("[mechanisms.both.parts.sex]", "[mechanisms.both.parts.sexx]")),
+        lambda: PEOPLE.index({"age": [1], "sexx": ["f"]}),
+    ],
+)
+def test_the_known_name_is_advised_for_the_unknown_one(ask: Callable[[], object]) -> None:
+    with pytest.raises(hb.HubbubError) as caught:
+        ask()
+    assert caught.value.remedy == "rename 'sexx' to 'sex'"
+
+
 # -- budgets in Python -------------------------------------------------------------------------------------------------
 
 
@@ -209,6 +226,105 @@ def test_a_budget_is_divided_among_the_attributes() -> None:
     three = hb.Split.with_budget(hb.Product(a=AGE, b=SEX, c=TOWN), 1.0, partial(hb.LocalHashing, buckets=2))
     assert three.epsilon == 1.0
     assert {part.epsilon for part in three.parts.values()} == {1.0 / 3.0}
+
+
+def drawn_budgets(count: int) -> list[tuple[float, dict[str, Fraction]]]:
+    """Return budgets, of few digits and of many, with shares of three attributes that add up to 1 exactly."""
+    rng = np.random.default_rng(0)
+    budgets = [*(n / 100 for n in range(1, count // 2)), *rng.uniform(0.01, 10.0, count - count // 2).tolist()]
+    shares = []
+    for _ in budgets:
+        parts = [int(n) for n in rng.integers(1, 100, 3)]
+        shares.append({name: Fraction(n, sum(parts)) for name, n in zip("abc", parts, strict=True)})
+    return [(0.23, {"a": Fraction(1, 2), "b": Fraction(1, 4), "c": Fraction(1, 4)}), *zip(budgets, shares, strict=True)]
+
+
+HOURS = hb.Bins([0.1, 0.3, 1.7, 2.9])
+
+
+def warner_of(own: Any, epsilon: float) -> hb.Mechanism:
+    return hb.Warner(own, repr(math.exp(epsilon) / (1.0 + math.exp(epsilon))))
+
+
+@pytest.mark.parametrize("kinds", [(hb.RandomizedResponse,) * 3, (hb.Exponential, warner_of, hb.Geometric)])
+def test_attributes_never_spend_more_than_their_budget(kinds: tuple[Any, ...]) -> None:
+    """Sums of rounded parts may be above the budget: 0.23 was spent as 0.23000000000000004."""
+    three = hb.Product(a=HOURS, b=SEX, c=hb.Integers(1, 8))
+    named = dict(zip("abc", kinds, strict=True))
+    for budget, shares in drawn_budgets(400):
+        for each in (shares, None):
+            spent = hb.Split.with_budget(three, budget, named, shares=each).epsilon
+            assert budget * (1.0 - 1e-9) <= spent <= budget
+        one = hb.SampleOne.with_budget(three, budget, named)
+        assert budget * (1.0 - 1e-9) <= one.epsilon <= budget
+
+
+def test_ten_attributes_never_spend_more_than_their_budget() -> None:
+    ten = hb.Product({f"q{n}": SEX for n in range(10)})
+    for budget, _ in drawn_budgets(400):
+        assert hb.Split.with_budget(ten, budget, hb.RandomizedResponse).epsilon <= budget
+
+
+def test_planned_ways_never_spend_more_than_their_budget() -> None:
+    six = hb.Product({f"q{n}": SEX for n in range(6)})
+    for budget, _ in drawn_budgets(40):
+        assert max(way.epsilon for way in ways_at(six, budget).values()) <= budget
+
+
+SHARED = """version = 1
+max_epsilon_per_user = {budget!r}
+[domain]
+kind = "product"
+[domain.attributes.a]
+kind = "bins"
+edges = [0.1, 0.3, 1.7, 2.9]
+[domain.attributes.b]
+kind = "categories"
+labels = ["f", "m"]
+[domain.attributes.c]
+kind = "integers"
+low = 1
+high = 8
+[mechanisms.all]
+kind = "split"
+epsilon = {budget!r}
+[mechanisms.all.parts]
+a = {{ kind = "exponential"{a} }}
+b = {{ kind = "krr"{b} }}
+c = {{ kind = "truncated-geometric"{c} }}
+"""
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_budget_in_a_study_is_never_exceeded(shared: bool, tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    for budget, shares in drawn_budgets(120):
+        path.write_text(
+            SHARED.format(
+                budget=budget, **{name: f', share = "{own}"' if shared else "" for name, own in shares.items()}
+            )
+        )
+        split = hb.read_study(path).mechanisms["all"]
+        assert isinstance(split, hb.Split)
+        assert budget * (1.0 - 1e-14) <= split.epsilon <= budget
+        parts = Client(path)._mechanisms["all"].parts
+        assert {name: own.epsilon for name, own in parts.items()} == {
+            name: own.epsilon for name, own in split.parts.items()
+        }
+
+
+def test_rounding_is_not_told_as_spending_above_the_limit() -> None:
+    """Three tenths, stated part by part, add up to 0.30000000000000004."""
+    split = hb.Split(age=hb.RandomizedResponse(AGE, 0.1), sex=hb.RandomizedResponse(SEX, 0.2))
+    assert split.epsilon > 0.3
+    for limit, above in ((0.3, 0), (0.29, 2)):
+        study = hb.Study(split.domain, {"all": split}, max_epsilon_per_user=limit)
+        spent = spent_once(split, 2)
+        assert any("spent more" in line for line in spending_lines(spent, study, users_named=True)) == bool(above)
+        assert epsilon_document(spent, study, users_named=True)["users_above_limit"] == above
+        budget = privacy_budget([split], 1, (limit, None))
+        assert budget.exceeded == bool(above)
+        assert ("more than" in budget.explain()) == bool(above)
 
 
 @pytest.mark.parametrize("way", [hb.SampleOne, hb.SampleOneWithFakes])
@@ -421,14 +537,19 @@ def test_the_device_takes_values_by_order_or_by_name(files: tuple[Path, Path]) -
     value: Any
     for value in ((3, "m"), ["3", "m"], {"sex": "m", "age": 3}):
         assert set(json.loads(device.privatize(value, "both"))) == {"age", "sex"}
-    for value, message in (
-        ((3,), "one entry for each attribute"),
-        ({"age": 3}, "one entry for each attribute"),
-        ((9, "m"), "not in the study's domain"),
-        ((1, "m"), "calls this combination impossible"),
+    for value, message, part in (
+        ((3,), "one entry for each attribute", "1 entries"),
+        (3, "one entry for each attribute", "one entry"),
+        ({"age": 3}, "one entry for each attribute", "no entry for sex"),
+        ({"age": 3, "sexx": "m"}, "one entry for each attribute", "no entry for sex"),
+        ({"age": 3, "sex": "m", "id": 1}, "one entry for each attribute", "3 entries"),
+        ((9, "m"), "not in the study's domain", "privatize(value), attribute age"),
+        ({"age": 3, "sex": "x"}, "not in the study's domain", "privatize(value), attribute sex"),
+        ((1, "m"), "calls this combination impossible", "privatize(value)"),
     ):
         with pytest.raises(ClientError, match=message) as caught:
             device.privatize(value, "both")
+        assert part in (caught.value.got, caught.value.where)
         assert "'m'" not in str(caught.value)  # a message never shows the value
 
 
@@ -517,7 +638,7 @@ def test_rows_may_name_their_way_to_report(tmp_path: Path) -> None:
     ("table", "message"),
     [
         (VALUES.drop(columns="age"), "there is no column age"),
-        (VALUES.rename(columns={"age": "ages"}), "did you mean 'ages'"),
+        (VALUES.rename(columns={"age": "ages"}), "rename 'ages' to 'age'"),
         (VALUES.rename(columns={"age": "output.age"}), "privatized already"),
         (VALUES.assign(age=[3, 9, 4] * 40), "row 2, column age"),
         (VALUES.assign(sex=["m", "", "f"] * 40), "a row has no value"),

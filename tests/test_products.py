@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,7 @@ PARTS = {
     "sex": hb.RandomizedResponse(SEX, epsilon=1.0),
     "town": hb.RandomizedResponse(TOWN, epsilon=1.5),
 }
+PARTS_OF_PEOPLE = {name: PARTS[name] for name in PEOPLE.attributes}
 KINDS = (hb.Split, hb.SampleOne, hb.SampleOneWithFakes)
 
 
@@ -83,12 +85,66 @@ def test_impossible_combinations_are_no_values() -> None:
         (lambda: PEOPLE.index({"age": [1]}), "no column sex"),
         (lambda: PEOPLE.index({"age": [1], "sex": ["f"], "id": [7]}), "id is no attribute"),
         (lambda: PEOPLE.index("f"), "one entry for each attribute"),
+        (lambda: PEOPLE.index({"age": [1, 2], "sex": ["f"]}), "one value in each row"),
+        (lambda: PEOPLE.find({"age": [1, 2], "sex": "f"}), "one value in each row"),
+        (lambda: PEOPLE.label_array({"age": [[1, 2]], "sex": [["f", "m"]]}), "one value in each row"),
+        (lambda: hb.Split(PARTS_OF_PEOPLE).privatize({"age": [1, 2], "sex": ["f"]}), "one value in each row"),
+        (lambda: hb.Product({"age": AGE, "sex": AGE}, sex=SEX), "sex is there twice"),
+        (lambda: PEOPLE.margin([["age", "sex"]]), "no such attribute"),  # type: ignore[list-item]
     ],
 )
 def test_mistakes_are_told(build: object, message: str) -> None:
     with pytest.raises(hb.DomainError, match=message) as caught:
         build()  # type: ignore[operator]
     assert all([caught.value.where, caught.value.got, caught.value.expected, caught.value.remedy])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_attribute_has_one_mechanism(kind: Any) -> None:
+    """Of two that were passed, the second one was taken without a word."""
+    with pytest.raises(hb.MechanismError, match="sex is there twice") as caught:
+        kind(PARTS_OF_PEOPLE, sex=hb.RandomizedResponse(SEX, epsilon=5.0))
+    assert caught.value.remedy == "leave one of the two out"
+
+
+def test_statements_about_attributes_name_the_estimate_they_come_from() -> None:
+    """Shares of one attribute may be determined where those of combinations are not."""
+    reports = hb.Reports.from_outputs(hb.SampleOne(PARTS_OF_PEOPLE), [(1, None), (None, "m"), (2, None), (None, "f")])
+    joint = hb.estimate(reports, "mle")
+    assert joint.status.endswith("; not the only maximum")
+    assert joint.marginal("sex").status == f"marginal of sex; the joint estimate: {joint.status}"
+
+
+def test_values_that_cannot_meet_are_not_called_rare() -> None:
+    people = hb.Product(age=AGE, sex=SEX, town=TOWN, impossible=[{"age": [1, 2], "sex": "m"}])
+    joint = hb.estimate(hb.Reports.from_outputs(hb.Split(people, **PARTS), [(1, "f", "a"), (4, "m", "b")]), "mle")
+    with pytest.raises(hb.EstimateError, match="no combination has these values") as caught:
+        joint.conditional("town", given={"age": 1, "sex": "m"})
+    assert "impossible" in caught.value.remedy
+
+
+@pytest.mark.parametrize("of", ["age", ["age"], ("age", "sex"), {"sex"}])
+def test_values_are_compared_and_not_attributes(of: Any) -> None:
+    reports = hb.Reports.from_outputs(hb.Split(PARTS_OF_PEOPLE), [(1, "f"), (2, "m")])
+    with pytest.raises(hb.SettingError, match="none of its values") as caught:
+        hb.compare(reports, reports, of=of)
+    assert "{'age': [value, ...]}" in caught.value.expected
+    assert hb.compare(reports, reports, of={"age": [1, 2]}).labels.tolist() == ["age 1 or 2"]
+
+
+def test_names_of_attributes_are_not_lists() -> None:
+    reports = hb.Reports.from_outputs(hb.Split(PARTS_OF_PEOPLE), [(1, "f"), (2, "m")])
+    joint = hb.estimate(reports, "mle")
+    for ask in (
+        lambda: joint.marginal(["age", "sex"]),  # type: ignore[arg-type]
+        lambda: joint.conditional(["age"], given={"sex": "f"}),  # type: ignore[arg-type]
+        lambda: joint.crosstab(["age"], "sex"),  # type: ignore[arg-type]
+        lambda: hb.independence(reports, ["age"], "sex"),  # type: ignore[arg-type]
+        lambda: hb.independence(reports, np.array(["age", "sex"]), "sex"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(hb.DomainError, match="no such attribute") as caught:
+            ask()
+        assert "not in a list" in caught.value.remedy
 
 
 # -- channels ----------------------------------------------------------------------------------------------------------

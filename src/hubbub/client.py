@@ -768,18 +768,25 @@ class StudyValues:
 
     def coordinates(self, value: Any) -> tuple[int, ...]:
         """Return the position of each attribute of a combination: a tuple in order, or a mapping from their names."""
-        if isinstance(value, Mapping) and set(value) == set(self.attributes):
-            value = [value[name] for name in self.attributes]
+        missing: list[str] = []
+        if isinstance(value, Mapping):
+            missing = [name for name in self.attributes if name not in value]
+            value = value if missing or len(value) > len(self.attributes) else [value[name] for name in self.attributes]
         if not isinstance(value, list | tuple) or len(value) != len(self.attributes):
+            several = isinstance(value, list | tuple | Mapping)
             raise ClientError(
                 "the value does not have one entry for each attribute",
                 where="privatize(value)",
-                got=f"{len(value)} entries" if isinstance(value, list | tuple | Mapping) else "one entry",
+                got=f"no entry for {', '.join(missing)}"
+                if missing
+                else f"{len(value)} entries"
+                if several
+                else "one entry",
                 expected=f"({', '.join(self.attributes)}), or a dictionary with these names",
                 remedy="pass a value of each attribute",
             )
-        pairs = zip(self.attributes.values(), value, strict=True)
-        places = tuple(own.position(entry) for own, entry in pairs)
+        pairs = zip(self.attributes.items(), value, strict=True)
+        places = tuple(own.position(entry, f"privatize(value), attribute {name}") for (name, own), entry in pairs)
         if self.is_barred(dict(zip(self.attributes, places, strict=True))):
             raise ClientError(
                 "the study calls this combination impossible",
@@ -794,8 +801,8 @@ class StudyValues:
         """Whether a rule bars these positions of attributes."""
         return any(all(places[name] in values for name, values in rule.items()) for rule in self.barred)
 
-    def position(self, value: Any) -> int:
-        """Return the position of a value among the labels."""
+    def position(self, value: Any, where: str = "privatize(value)") -> int:
+        """Return the position of a value among the labels; `where` is its place, for messages."""
         try:
             position = self.find(value)
         except ClientError:  # of several attributes, which says more
@@ -805,7 +812,7 @@ class StudyValues:
         if position is None:
             raise ClientError(
                 "the value is not in the study's domain",
-                where="privatize(value)",
+                where=where,
                 got=f"a value of type {type(value).__name__}",  # errors end up in logs, so the value is not shown
                 expected=f"one of {len(self.labels)} values ({shorten(self.labels[0])} ...), a number in a bin, or "
                 "(lat, lon)",
@@ -1291,7 +1298,23 @@ def fractions_of_one(values: Sequence[Any]) -> list[Fraction] | None:
 
 def metric_epsilon(plain: float, diameter: float) -> float:
     """Return the epsilon per unit of distance that a plain one allows: no two values are farther apart."""
-    return plain / diameter
+    epsilon = plain / diameter
+    while epsilon * diameter > plain:  # rounding must not spend more
+        epsilon = math.nextafter(epsilon, 0.0)
+    return epsilon
+
+
+def divided_budget(total: float, shares: Sequence[Fraction]) -> list[float]:
+    """Return the parts of a budget: shares of it, rounded so that their sum (math.fsum) is not above it.
+
+    >>> divided_budget(0.23, [Fraction(1, 3)] * 3)  # thrice the nearest number is 0.23000000000000004
+    [0.07666666666666666, 0.07666666666666666, 0.07666666666666666]
+    """
+    exact = [Fraction(total) * share for share in shares]
+    parts = [float(part) for part in exact]
+    if math.fsum(parts) <= total:
+        return parts
+    return [math.nextafter(part, 0.0) if part > own else part for part, own in zip(parts, exact, strict=True)]
 
 
 def part_budgets(kind: str, total: Any, parts: Mapping[str, Mapping[str, Any]], where: str) -> dict[str, float]:
@@ -1342,8 +1365,9 @@ def part_budgets(kind: str, total: Any, parts: Mapping[str, Mapping[str, Any]], 
             remedy="state epsilon for every attribute instead" if fixed else f"add {word} = ...",
         )
     if not some:
-        whole = 1 if kind != "split" else Fraction(1, len(parts))
-        return dict.fromkeys(parts, float(Fraction(as_real(total)) * whole))
+        if kind != "split":
+            return dict.fromkeys(parts, as_real(total))
+        return dict(zip(parts, divided_budget(as_real(total), [Fraction(1, len(parts))] * len(parts)), strict=True))
     if not sharing:
         return {}
     shares = fractions_of_one([parts[name]["share"] for name in parts])
@@ -1359,7 +1383,7 @@ def part_budgets(kind: str, total: Any, parts: Mapping[str, Mapping[str, Any]], 
             expected="1" if bad is None else "a number above 0 and up to 1, or a text such as '1/3'",
             remedy="divide each by their sum" if bad is None else "state which part of epsilon the attribute gets",
         )
-    return {name: float(Fraction(as_real(total)) * share) for name, share in zip(parts, shares, strict=True)}
+    return dict(zip(parts, divided_budget(as_real(total), shares), strict=True))
 
 
 def check_budget(kind: str, total: float, plain: Mapping[str, float], where: str) -> None:

@@ -25,8 +25,9 @@ class AttributePair:
     def of(cls, reports: Reports, names: tuple[str, str], where: str) -> AttributePair:
         """Leave out of the reports what they say about other attributes."""
         order = getattr(reports.domain, "attributes", {})
-        in_order = tuple(name for name in order if name in names) if set(names) <= set(order) else names
-        reduced = about_attributes(reports, in_order if len(set(names)) == 2 else names, where)
+        texts = [name for name in names if isinstance(name, str)]
+        in_order = tuple(name for name in order if name in texts)
+        reduced = about_attributes(reports, in_order if len(in_order) == len(names) else names, where)
         first, second = cast("Product", reduced.domain).attributes  # what is left is a product of two
         return cls((first, second), reduced)
 

@@ -174,14 +174,14 @@ class Independence(Portable):
         Returns
         -------
         pandas.DataFrame
-            A column for each attribute, ``share``, ``independent`` (the product of the marginals) and ``difference``,
-            the first less the second.
+            A column for each attribute (``value.NAME`` where the table has a column NAME of its own), ``share``,
+            ``independent`` (the product of the marginals) and ``difference``, the first less the second.
         """
         import pandas as pd
 
         share, independent = self.table.ravel(), self.independent.ravel()
         columns = {"share": share, "independent": independent, "difference": share - independent}
-        return pd.DataFrame({**label_columns(self.domain), **columns})
+        return pd.DataFrame({**label_columns(self.domain, columns), **columns})
 
     def document(self) -> dict[str, Any]:
         """Return what `to_json` writes, as plain Python values.

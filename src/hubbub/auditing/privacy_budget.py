@@ -11,6 +11,7 @@ from hubbub.core.text import plural
 from hubbub.domains import Domain
 from hubbub.estimators.result import finite
 from hubbub.mechanisms import Mechanism
+from hubbub.reports.privacy_accounting import is_above
 
 MAX_MIXED_REPORTS = 100_000  # reports that are assigned to mechanisms one by one
 UNLIMITED_REPORTS = 1 << 60
@@ -38,7 +39,7 @@ class Budget:
     def exceeded(self) -> bool:
         """Whether a user can spend more than the study's limits."""
         return any(
-            spent is not None and limit is not None and spent > limit
+            spent is not None and limit is not None and is_above(spent, limit)
             for spent, limit in ((self.plain, self.max_plain), (self.per_unit, self.max_per_unit))
         )
 
@@ -69,7 +70,7 @@ class Budget:
                 return "A single report can rule out values: there is no bound on the epsilon that a user spends."
             total = f"epsilon {spent:g}{unit}"
             if limit is not None:
-                total += f" ({'more than' if spent > limit else 'within'} the study's limit of {limit:g})"
+                total += f" ({'more than' if is_above(spent, limit) else 'within'} the study's limit of {limit:g})"
             totals.append(total)
         reports = "any number of reports about one value" if self.reports is None else plural(self.reports, "report")
         text = f"A user who sends {reports} spends at most {', or '.join(totals)}."

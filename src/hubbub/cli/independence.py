@@ -71,6 +71,7 @@ def _pair(text: str | None, reports: Reports) -> tuple[str, str]:
 
 
 def _show(answer: Independence) -> None:
+    import numpy as np
     from rich.table import Table
 
     console = out()
@@ -78,10 +79,17 @@ def _show(answer: Independence) -> None:
     if not answer.testable:
         return
     table = Table()
-    frame = answer.to_frame()
-    for place, name in enumerate(frame.columns):
-        table.add_column(printable(str(name)), justify="right" if place >= len(answer.names) else "left")
-    for row in frame.itertuples(index=False):
-        cells = [f"{entry:.4f}" if isinstance(entry, float) else printable(str(entry)) for entry in row]
-        table.add_row(*cells)
+    for name in answer.names:
+        table.add_column(printable(name))
+    numbers = ("share", "independent", "difference")
+    for name in numbers:
+        table.add_column(name, justify="right")
+    places = answer.domain.coordinates_of(np.arange(len(answer.domain)))
+    titles = [
+        [printable(own.title(place)) for place in along.tolist()]
+        for own, along in zip(answer.domain.attributes.values(), places, strict=True)
+    ]
+    shares = answer.to_frame()[list(numbers)].to_numpy().tolist()
+    for *labels, row in zip(*titles, shares, strict=True):
+        table.add_row(*labels, *(f"{share:.4f}" for share in row))
     console.print(table)

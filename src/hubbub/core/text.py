@@ -79,9 +79,40 @@ def nearest_name(name: object, names: Iterable[str], otherwise: str) -> str:
     >>> nearest_name("x", ["rappor"], "choose one of these")
     'choose one of these'
     """
-    plain = {_letters(each): each for each in reversed(list(names))}
-    near = difflib.get_close_matches(_letters(name), plain, n=1, cutoff=0.75) if isinstance(name, str) else []
-    return f"did you mean {plain[near[0]]!r}?" if near else otherwise
+    near = near_name(name, names) if isinstance(name, str) else None
+    return otherwise if near is None else f"did you mean {near!r}?"
+
+
+def near_name(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that is nearest to one that does not exist, whatever its case and hyphens; None if none is near.
+
+    >>> near_name("Randomised_Response", ["rappor", "randomized-response"])
+    'randomized-response'
+    """
+    plain = {letters_of(each): each for each in reversed(list(names))}
+    near = difflib.get_close_matches(letters_of(name), plain, n=1, cutoff=0.75)
+    return plain[near[0]] if near else None
+
+
+def renaming(unknown: Iterable[str], known: Sequence[str], otherwise: str) -> str:
+    """Return the remedy for names of which some are not known and others are missing: which to give to which.
+
+    >>> renaming(["id", "ages"], ["age"], "add a column age")
+    "rename 'ages' to 'age'"
+    >>> renaming(["id"], ["age"], "add a column age")
+    'add a column age'
+    """
+    near = ((name, near_name(name, known)) for name in unknown)
+    return next((f"rename {name!r} to {other!r}" for name, other in near if other is not None), otherwise)
+
+
+def letters_of(name: str) -> str:
+    """Return a name without what people spell in different ways: case, spaces, hyphens and the like.
+
+    >>> letters_of("Output_Q 1")
+    'outputq1'
+    """
+    return re.sub(r"[\W_]", "", name).lower()
 
 
 def kebab(name: str) -> str:
@@ -91,10 +122,6 @@ def kebab(name: str) -> str:
     'randomized-response'
     """
     return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
-
-
-def _letters(name: str) -> str:
-    return re.sub(r"[\W_]", "", name).lower()
 
 
 def quoted(label: object) -> str:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from hubbub.client import MECHANISM_NAME, RESERVED_NAMES
 from hubbub.core.arrays import Array, Floats, Positions, as_array, frozen, plain
-from hubbub.core.errors import DomainError, shorten
+from hubbub.core.errors import DomainError, HubbubError, shorten
 from hubbub.core.serialization import ReadOnly
-from hubbub.core.text import kebab, listed, nearest_name, plural
+from hubbub.core.text import kebab, listed, nearest_name, plural, renaming
 from hubbub.domains.base import Domain, check_size
 
 Rule = tuple[tuple[str, tuple[Hashable, ...]], ...]  # attributes, and the values of each that cannot meet
@@ -78,6 +78,7 @@ class Product(Domain):
         impossible: object = (),
         **named: Domain,
     ) -> None:
+        check_named_once(_mapping(attributes), named, "Product(attributes)", DomainError)
         both = {**_mapping(attributes), **named}
         object.__setattr__(self, "attributes_", _checked(both))
         check_size(int(np.prod([float(len(domain)) for domain in both.values()])), "Product(...)")
@@ -165,6 +166,8 @@ class Product(Domain):
         DomainError
             If a name is no attribute, or there twice.
         """
+        for name in names:
+            self._check_attribute(name, where)
         if not names or len(set(names)) < len(names):
             raise DomainError(
                 "an attribute is named twice" if names else "no attribute is named",
@@ -173,8 +176,6 @@ class Product(Domain):
                 expected=f"different attributes, of {listed(list(self.attributes))}",
                 remedy="name each once",
             )
-        for name in names:
-            self._check_attribute(name, where)
         sides = [len(self.attributes[name]) for name in names]
         own = dict(zip(self.attributes, self.coordinates_of(np.arange(len(self))), strict=True))
         cells = np.ravel_multi_index([own[name] for name in names], sides)
@@ -211,8 +212,10 @@ class Product(Domain):
         return inside
 
     def _check_attribute(self, name: object, where: str) -> None:
-        if name not in self.attributes:
-            remedy = nearest_name(str(name), self.attributes, "name one of the attributes")
+        if not isinstance(name, str) or name not in self.attributes:
+            several = isinstance(name, list | tuple | set | np.ndarray)
+            otherwise = "name each attribute by itself, not in a list" if several else "name one of the attributes"
+            remedy = nearest_name(name, self.attributes, otherwise)
             expected = listed(list(self.attributes))
             raise DomainError("no such attribute", where=where, got=shorten(name), expected=expected, remedy=remedy)
 
@@ -271,6 +274,20 @@ class Product(Domain):
             return {name: [plain(row[place]) for row in rows] for place, name in enumerate(names)}
         raise self._not_a_tuple(values, where)
 
+    def _value_columns(self, values: object) -> dict[str, Array]:
+        """Return the columns of values, checked to be of equal length."""
+        columns = {name: np.atleast_1d(as_array(column)) for name, column in self.columns(values).items()}
+        if len({column.shape for column in columns.values()}) > 1 or any(own.ndim > 1 for own in columns.values()):
+            sizes = [f"{name} {' x '.join(f'{n:,}' for n in column.shape)}" for name, column in columns.items()]
+            raise DomainError(
+                "the columns of the attributes do not have one value in each row",
+                where="values",
+                got=f"entries: {listed(sizes)}",
+                expected="as many in every column",
+                remedy="fill the columns up, or leave out people without a value of every attribute",
+            )
+        return columns
+
     def _not_a_tuple(self, got: object, where: str) -> DomainError:
         names = ", ".join(self.attributes)
         return DomainError(
@@ -288,7 +305,7 @@ class Product(Domain):
             return
         names = listed(list(self.attributes))
         if missing:
-            remedy = nearest_name(missing[0], spare, f"add a column {missing[0]}") if spare else f"add {missing[0]}"
+            remedy = renaming(map(str, spare), missing, f"add a column {missing[0]}")
         else:
             remedy = f"keep the attributes alone, as in table[{list(self.attributes)!r}]"
         raise DomainError(
@@ -312,7 +329,7 @@ class Product(Domain):
         numpy.ndarray
             One entry for each value.
         """
-        columns = {name: as_array(column) for name, column in self.columns(values).items()}
+        columns = self._value_columns(values)
         labels = np.empty(len(next(iter(columns.values()))), dtype=[(name, object) for name in columns])
         for name, column in columns.items():
             labels[name] = column
@@ -331,8 +348,10 @@ class Product(Domain):
         numpy.ndarray
             One position for each value.
         """
-        columns = self.columns(values)
-        return self.at_coordinates([np.atleast_1d(own.find(as_array(columns[name]))) for name, own in self.attributes_])
+        return self._at_columns(self._value_columns(values))
+
+    def _at_columns(self, columns: Mapping[str, Array]) -> Positions:
+        return self.at_coordinates([own.find(columns[name]) for name, own in self.attributes_])
 
     def at_coordinates(self, places: Sequence[Positions]) -> Positions:
         """Return the positions of values from those on each attribute, -1 for combinations that are impossible.
@@ -371,19 +390,19 @@ class Product(Domain):
             If a value is not in the domain; the message names the attribute.
         """
         single = isinstance(values, tuple) and bool(values) and not isinstance(values[0], tuple | list | np.ndarray)
-        columns = self.columns(values)
+        columns = self._value_columns(values)
         for name, domain in self.attributes_:
             try:
-                domain.index(as_array(columns[name]))
+                domain.index(columns[name])
             except DomainError as error:
                 where = error.where.replace("values", f"values, attribute {name}", 1)
                 raise DomainError(
                     error.what, where=where, got=error.got, expected=error.expected, remedy=error.remedy
                 ) from None
-        positions = self.find(columns)
+        positions = self._at_columns(columns)
         if (positions < 0).any():
             place = int(np.argmax(positions < 0))
-            got = tuple(plain(as_array(columns[name])[place]) for name in self.attributes)
+            got = tuple(plain(columns[name][place]) for name in self.attributes)
             raise DomainError(
                 "a value is a combination that the domain calls impossible",
                 where=f"values, position {place}",
@@ -531,6 +550,21 @@ class Product(Domain):
         """Return one line for messages."""
         names = listed([f"{name} ({plural(len(domain), 'value')})" for name, domain in self.attributes_])
         return f"a combination of {names}"
+
+
+def check_named_once(
+    first: Mapping[str, object], second: Mapping[str, object], where: str, error: type[HubbubError]
+) -> None:
+    """Refuse attributes that are there in a dictionary and as keywords: one of the two would be lost."""
+    twice = [name for name in first if name in second]
+    if twice:
+        raise error(
+            f"{twice[0]} is there twice",
+            where=where,
+            got=f"{listed(twice)} in a dictionary and as {'keywords' if len(twice) > 1 else 'a keyword'}",
+            expected="each attribute once",
+            remedy="leave one of the two out",
+        )
 
 
 def _mapping(attributes: object) -> dict[str, Domain]:

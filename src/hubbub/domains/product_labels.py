@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from hubbub.core.arrays import Array, plain
 from hubbub.domains.base import Domain
 
 
-def label_columns(domain: Domain) -> dict[str, Array]:
-    """Return the labels as columns: `value`, or one for each attribute."""
+def label_columns(domain: Domain, others: Container[str]) -> dict[str, Array]:
+    """Return the labels as columns of a table that has `others`, too: `value`, or one for each attribute."""
     labels = domain.labels
-    return {"value": labels} if labels.dtype.names is None else {name: labels[name] for name in labels.dtype.names}
+    if labels.dtype.names is None:
+        return {"value": labels}
+    return {attribute_column(name, others): labels[name] for name in labels.dtype.names}
+
+
+def attribute_column(name: str, others: Container[str]) -> str:
+    """Return what the column of an attribute is called in a table that has `others`, too: no column is lost.
+
+    >>> attribute_column("age", ["share"]), attribute_column("share", ["share"])
+    ('age', 'value.share')
+    """
+    return f"value.{name}" if name in others else name  # no attribute has a dot in its name
 
 
 def json_labels(domain: Domain) -> list[object]:

@@ -192,11 +192,11 @@ class Estimate(Portable):
         """
         import pandas as pd
 
-        columns = {**label_columns(self.domain), "probability": self.probabilities}
+        columns = {"probability": self.probabilities}
         if self.intervals is not None:
             names = ("low", "high", "standard_error")
             columns |= {name: getattr(self.intervals, name) for name in names}
-        return pd.DataFrame(columns)
+        return pd.DataFrame({**label_columns(self.domain, columns), **columns})
 
     def marginal(self, *names: str) -> Estimate:
         """Return the distribution of one attribute, or of several together, of a `Product`.
@@ -259,6 +259,14 @@ class Estimate(Portable):
         product = attributes_of(self.domain, "conditional")
         margin = product.margin(names, "conditional(names)")
         among = product.having(given, "conditional(given=)")
+        if not among.any():
+            raise EstimateError(
+                "no combination has these values",
+                where="conditional(given=)",
+                got=shorten(dict(given)),
+                expected="values of some attributes that can meet",
+                remedy="ask for other values, or leave out what bars them in impossible=",
+            )
         shares = np.where(among, self.probabilities, 0.0)
         if not shares.sum() > 0.0:
             raise EstimateError(
@@ -308,7 +316,7 @@ class Estimate(Portable):
             self,
             domain=domain,
             probabilities=frozen(probabilities),
-            status=f"{what}; {self.status}",
+            status=f"{what}; the joint estimate: {self.status}",
             history=None,
             intervals=None,
         )

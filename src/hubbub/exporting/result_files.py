@@ -14,6 +14,7 @@ from hubbub.comparison import Comparison, GroupComparison
 from hubbub.core.files import write_file
 from hubbub.core.paths import check_replaceable, write_error
 from hubbub.domains import Domain
+from hubbub.domains.product_labels import attribute_column
 from hubbub.estimators import Estimate
 from hubbub.intervals import Band
 from hubbub.polygons import RegionShares
@@ -75,12 +76,12 @@ def write_result(
 
 
 def _columns(entries: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Return the columns of a table: those with some names, where combinations of attributes have one for each."""
+    """Return the columns of a table: those with some names, where combinations have one for each attribute."""
     columns: dict[str, list[Any]] = {}
     for name in names:
         column = [entry[name] for entry in entries]
         if name == "value" and column and isinstance(column[0], Mapping):
-            columns |= {attribute: [value[attribute] for value in column] for attribute in column[0]}
+            columns |= {attribute_column(own, names): [value[own] for value in column] for own in column[0]}
         else:
             columns[name] = column
     return columns

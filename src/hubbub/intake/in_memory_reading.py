@@ -10,6 +10,7 @@ from hubbub.intake.counting.external_sort import Scratch
 from hubbub.intake.counting.group_counters import GroupCounters
 from hubbub.intake.group_names import EVERYBODY, Group
 from hubbub.intake.read_plan import ReadPlan, read_rows
+from hubbub.intake.reading_notes import shared_notes
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.reports import Reports
 from hubbub.reports.validation import no_reports
@@ -27,6 +28,7 @@ def read_groups(plan: ReadPlan) -> Generator[Progress, None, dict[Group, tuple[R
             groups = GroupCounters(plan.study, scratch, rejects, plan.by, users=plan.users, survey=plan.survey)
             counted = yield from read_rows(plan, groups.take, digests=False)
             yield Progress(0, 0, "merging users" if plan.users else "merging rows")
+            notes = (*plan.notes, *shared_notes(groups.shared_users() if plan.users else 0))
             contents = groups.contents()
         plan.check_rejected(rejects, groups.rows)
         found = {group: content.reports_or_none() for group, content in contents.items()}
@@ -42,7 +44,7 @@ def read_groups(plan: ReadPlan) -> Generator[Progress, None, dict[Group, tuple[R
                 counted,
                 spent_by(plan.study, reports.blocks, {}),
                 plan.users,
-                notes=plan.notes,
+                notes=notes,
                 dates=dates,
             ),
         )

@@ -13,7 +13,7 @@ from hubbub.core.text import plural
 from hubbub.domains import Domain
 from hubbub.estimators.result import finite
 from hubbub.intake.study import Study
-from hubbub.reports.privacy_accounting import Spent
+from hubbub.reports.privacy_accounting import Spent, is_above
 
 QUANTILES = (0.5, 0.9, 0.99)
 NOBODY_NAMED = "rows do not say who sent them: each row is counted as one person"
@@ -46,7 +46,7 @@ def _total(epsilons: list[float], users: list[int], limit: float | None) -> Epsi
     ordered, counts = np.array(epsilons)[order], np.array(users)[order]
     cumulated = np.cumsum(counts)
     places = [int(np.searchsorted(cumulated, math.ceil(q * cumulated[-1]))) for q in QUANTILES]
-    above = 0 if limit is None else int(counts[ordered > limit].sum())
+    above = 0 if limit is None else sum(n for own, n in zip(epsilons, users, strict=True) if is_above(own, limit))
     quantiles = {q: float(ordered[place]) for q, place in zip(QUANTILES, places, strict=True)}
     return EpsilonTotal(float(ordered[-1]), quantiles, above)
 
@@ -81,7 +81,7 @@ def _above(spent: Mapping[Spent, int], study: Study) -> int | None:
     limits = [(kind, limit) for kind, limit in enumerate(_limits(study)) if limit is not None]
     if not limits:
         return None
-    return sum(users for sums, users in spent.items() if any(sums[kind] > limit for kind, limit in limits))
+    return sum(users for sums, users in spent.items() if any(is_above(sums[kind], limit) for kind, limit in limits))
 
 
 def spending_lines(spent: Mapping[Spent, int], study: Study, *, users_named: bool) -> list[str]:

@@ -79,6 +79,14 @@ def limit_notes(study: Study, *, users: bool) -> list[str]:
     return [f"rows do not say who sent them: whether everybody kept to the study's {kept} cannot be checked"]
 
 
+def shared_notes(users: int) -> list[str]:
+    """Return the sentence about users who are in several groups."""
+    if users == 0:
+        return []
+    who = "1 user has" if users == 1 else f"{users:,} users have"
+    return [f"{who} rows in several groups: they are counted in each, and comparisons take groups for different people"]
+
+
 def overlap_notes(names: Iterable[str], before: Iterable[str] = (), *, users: bool) -> list[str]:
     """Return a sentence for each database with several tables or queries that are counted: they may share rows.
 

@@ -24,7 +24,7 @@ from hubbub.client import (
     spelt_out,
 )
 from hubbub.core.errors import HubbubError, StudyError, restated, shorten
-from hubbub.core.text import kebab, listed, nearest_name
+from hubbub.core.text import kebab, listed, nearest_name, renaming
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers, Product
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.several_attributes import SeveralAttributes, plain_epsilon
@@ -174,7 +174,7 @@ def _check_parts(tables: Mapping[str, Any], domain: Product, where: str) -> None
         got=f"parts for {listed(list(tables))}" if missing and tables else "no part" if missing else shorten(spare[0]),
         expected=f"a table for each of {names}",
         remedy=(
-            nearest_name(missing[0], spare, f"add [{_heading(where)}.parts.{missing[0]}] with its kind")
+            renaming(spare, missing, f"add [{_heading(where)}.parts.{missing[0]}] with its kind")
             if missing
             else "leave it out, or add the attribute to the domain"
         ),

@@ -85,8 +85,10 @@ def read_counts(source: object, study: Study) -> dict[Any, float]:
 def _columns(source: Source, domain: Domain) -> tuple[str, tuple[str, ...]]:
     """Return the column of counts, and the columns that say which value is counted."""
     names = source.header()
-    counts = [name for name in COUNT_COLUMNS if name in names]
-    layouts: list[tuple[str, ...]] = [("value",)] if domain.product is None else [tuple(domain.product.attributes)]
+    attributes = () if domain.product is None else tuple(domain.product.attributes)
+    known = [name for name in COUNT_COLUMNS if name not in attributes]
+    counts = [name for name in known if name in names]
+    layouts: list[tuple[str, ...]] = [attributes or ("value",)]
     if domain.grid is not None:
         layouts += CELL_COLUMNS
     if domain.is_on_map:
@@ -98,7 +100,7 @@ def _columns(source: Source, domain: Domain) -> tuple[str, tuple[str, ...]]:
             "the columns do not say how many people hold which value",
             where=source.name,
             got=f"columns {shorten(names)}" if names else "an empty file",
-            expected=f"one of {' or '.join(','.join((*layout, 'count')) for layout in layouts)}",
+            expected=f"one of {' or '.join(','.join((*layout, known[0])) for layout in layouts)}",
             remedy="rename the columns",
         )
     check_columns(source, names, [*present[0], counts[0]])

@@ -152,6 +152,15 @@ def _objects(labels: list[object]) -> NDArray[np.object_]:
 def parse_statistic(domain: Domain, of: object) -> Statistic:
     """Return the statistic for a value, a list or set of values (their joint share), {value: weight}, or a slice."""
     product = domain.product
+    if product is not None and _is_attribute(product, of):
+        raise SettingError(
+            "an attribute is named, and none of its values",
+            where="of",
+            got=shorten(of),
+            expected=f"values of attributes, as in {{'{next(iter(product.attributes))}': [value, ...]}}; a combination "
+            "or a list of these; a list for each of several names: {name: [combination, ...]}",
+            remedy="name the values; where all values of one attribute are asked for, one after the other",
+        )
     if product is not None and isinstance(of, Mapping) and any(isinstance(name, str) for name in of):
         return parse_slice(product, of, "interval(of)")
     if has_names(of):
@@ -178,6 +187,13 @@ def parse_statistic(domain: Domain, of: object) -> Statistic:
             )
         return Statistic.share_of(domain, positions.tolist())
     return Statistic.share_of(domain, [_position(domain, of)])
+
+
+def _is_attribute(product: Product, of: object) -> bool:
+    """Whether `of` is a name in place of a value, or a list of names of attributes: values are combinations."""
+    if not isinstance(of, list | tuple | Set) or not of:
+        return isinstance(of, str)
+    return all(isinstance(name, str) and name in product.attributes for name in of)
 
 
 def _names_attributes(domain: Domain, of: object) -> bool:

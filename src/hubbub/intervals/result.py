@@ -366,13 +366,14 @@ class Band(Portable):
         Returns
         -------
         pandas.DataFrame
-            Columns ``value`` (for combinations, one for each attribute), ``low``, ``estimate``, ``high``,
+            Columns ``value`` (for combinations, one for each attribute: its name, or ``value.NAME`` where the table has
+            a column NAME of its own), ``low``, ``estimate``, ``high``,
             ``standard_error``, ``likeliest`` and ``extended``.
         """
         import pandas as pd
 
         names = ("low", "estimate", "high", "standard_error", "likeliest", "extended")
-        return pd.DataFrame({**label_columns(self.domain), **{name: getattr(self, name) for name in names}})
+        return pd.DataFrame({**label_columns(self.domain, names), **{name: getattr(self, name) for name in names}})
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the estimate with its intervals, as `Estimate.plot` does.

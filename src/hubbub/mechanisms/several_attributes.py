@@ -17,6 +17,7 @@ from hubbub.core.errors import MechanismError, shorten
 from hubbub.core.serialization import ReadOnly
 from hubbub.core.text import listed
 from hubbub.domains import Domain, Product
+from hubbub.domains.product import check_named_once
 from hubbub.mechanisms.attribute_outputs import AttributeOutputs, Sent
 from hubbub.mechanisms.base import Mechanism, matrix_too_wide
 from hubbub.mechanisms.parameters import check_epsilon
@@ -24,6 +25,7 @@ from hubbub.sampling import Law, RandomSource
 
 Builder = Callable[..., Mechanism]  # a class of mechanisms, or a function of a domain and an epsilon
 MAX_LISTED_OUTPUTS = 1_000_000  # combinations of outputs that are written down
+MAX_ROUNDING = 1e-9  # of epsilon, relatively, in what a function of an epsilon builds
 
 
 class SeveralAttributes(Mechanism):
@@ -37,6 +39,7 @@ class SeveralAttributes(Mechanism):
         """Check the attributes' mechanisms, and build the product of their domains unless there is one."""
         name = type(self).__name__
         if isinstance(domain, Mapping):
+            check_named_once(domain, named, f"{name}(mechanisms)", MechanismError)
             named, domain = {**domain, **named}, None
         for attribute, part in named.items():
             if not isinstance(part, Mechanism) or isinstance(part, SeveralAttributes) or part.remembers:
@@ -94,9 +97,9 @@ class SeveralAttributes(Mechanism):
         parts = {}
         for name, own in domain.attributes.items():
             build, plain = builders[name], budgets[name]
-            part = build(own, epsilon=plain) if callable(build) else build
-            if isinstance(part, Mechanism) and part.metric:
-                part = build(own, epsilon=metric_epsilon(plain, own.diameter))
+            part = _part_of(build, own, plain)
+            if isinstance(part, Mechanism) and plain < plain_epsilon(part) <= plain * (1.0 + MAX_ROUNDING):
+                part = _part_of(build, own, plain * (1.0 - MAX_ROUNDING))
             if not callable(build) or not isinstance(part, Mechanism):
                 raise MechanismError(
                     f"{name} has no class of mechanisms",
@@ -105,12 +108,12 @@ class SeveralAttributes(Mechanism):
                     expected="a class such as hubbub.RandomizedResponse, or a function of a domain and an epsilon",
                     remedy="pass the class itself: its epsilon follows from the budget",
                 )
-            if plain_epsilon(part) > plain * (1.0 + 1e-9):
+            if plain_epsilon(part) > plain:
                 raise MechanismError(
                     f"the mechanism of {name} spends more than its budget",
                     where=where,
-                    got=f"epsilon {plain_epsilon(part):.6g}",
-                    expected=f"at most {plain:.6g}",
+                    got=f"epsilon {plain_epsilon(part)}",
+                    expected=f"at most {plain}",
                     remedy="build it from the epsilon that is passed",
                 )
             parts[name] = part
@@ -341,6 +344,13 @@ class AttributesLaw(Law):
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Draw for each attribute."""
         return self.mechanism.draw_rows(self.mechanism.domain.coordinates_of(positions), source)
+
+
+def _part_of(build: Any, domain: Domain, plain: float) -> Any:
+    """Return what builds a mechanism of a plain epsilon has built; itself if it builds none."""
+    part = build(domain, epsilon=plain) if callable(build) else build
+    is_metric = isinstance(part, Mechanism) and part.metric
+    return build(domain, epsilon=metric_epsilon(plain, domain.diameter)) if is_metric and callable(build) else part
 
 
 def plain_epsilon(part: Mechanism) -> float:

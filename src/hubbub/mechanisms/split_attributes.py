@@ -13,7 +13,7 @@ import numpy as np
 
 from hubbub.channels import Channel
 from hubbub.channels.kronecker import KroneckerChannel
-from hubbub.client import fractions_of_one
+from hubbub.client import divided_budget, fractions_of_one
 from hubbub.core.arrays import Codes, Positions
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Product
@@ -87,7 +87,7 @@ class Split(SeveralAttributes):
         Returns
         -------
         Split
-            Whose epsilon is the budget.
+            Whose epsilon is the budget, or less by rounding; never more.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class Split(SeveralAttributes):
                 expected="numbers above 0 that add up to 1",
                 remedy="divide each by their sum; fractions such as Fraction(1, 3) are exact",
             )
-        budgets = {name: float(Fraction(total) * share) for name, share in zip(names, parts, strict=True)}
+        budgets = dict(zip(names, divided_budget(total, parts), strict=True))
         return cls(product, **cls._built(product, budgets, mechanisms))
 
     def about(self, domain: Product) -> Split:

@@ -285,10 +285,10 @@ def plan_attributes(
     Parameters
     ----------
     ways : Product, Mechanism, list, mapping or Study
-        Mechanisms over one `Product`, such as ``{"all": hb.Split(...), "one": hb.SampleOne(...)}``. For a `Product` and
-        an `epsilon`, the ways are: every attribute with an equal part of epsilon, one at random, and one among fakes;
-        all protect any two combinations by epsilon. Each attribute has the better of k-RR and optimized unary
-        encoding (among fakes k-RR).
+        `Split`, `SampleOne` and `SampleOneWithFakes` over one `Product`, such as
+        ``{"all": hb.Split(...), "one": hb.SampleOne(...)}``. For a `Product` and an `epsilon`, the ways are: every
+        attribute with an equal part of epsilon, one at random, and one among fakes; all protect any two combinations
+        by epsilon. Each attribute has the better of k-RR and optimized unary encoding (among fakes k-RR).
     users : int
         The number of users.
     epsilon : float, optional

@@ -54,7 +54,7 @@ def named_ways(ways: object, epsilon: object) -> dict[str, SeveralAttributes]:
             raise _refused(
                 f"{name} is no way to report several attributes",
                 shorten(way),
-                "pass Split, SampleOne or SampleOneWithFakes",
+                "leave it out, or report each attribute by a mechanism of its own, as hubbub.Split does",
             )
         checked[name] = way
     first = next(iter(checked.values())).domain
@@ -67,17 +67,18 @@ def named_ways(ways: object, epsilon: object) -> dict[str, SeveralAttributes]:
 
 
 def _refused(what: str, got: str, remedy: str) -> SettingError:
-    expected = "a Product with epsilon=, or mechanisms over one Product: {name: mechanism}, a list, or a study"
+    expected = (
+        "a Product with epsilon=, or Split, SampleOne and SampleOneWithFakes over one Product: one of these, "
+        "a list, {name: way}, or a study"
+    )
     return SettingError(what, where=f"{WHERE}(ways)", got=got, expected=expected, remedy=remedy)
 
 
 def ways_at(product: Product, epsilon: float) -> dict[str, SeveralAttributes]:
     """Return the three ways to report, so that any two combinations are protected by epsilon."""
-    attributes = product.attributes
-    split = {name: better_oracle(domain, epsilon / len(attributes)) for name, domain in attributes.items()}
-    one = {name: better_oracle(domain, epsilon) for name, domain in attributes.items()}
+    one = {name: better_oracle(domain, epsilon) for name, domain in product.attributes.items()}
     return {
-        "split": Split(product, **split),
+        "split": Split.with_budget(product, epsilon, better_oracle),
         "sample-one": SampleOne(product, **one),  # type: ignore[arg-type]  # names are attributes
         "sample-one-with-fakes": _among_fakes(product, epsilon),
     }

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import unique_codes
 
+MAX_ROUNDING = 1e-9  # of sums of epsilon, relatively: 0.1 + 0.2 is not above 0.3
+
 
 class Spent(NamedTuple):
     """What a user spent: plain epsilon, and epsilon per unit of distance, which are never added together."""
@@ -35,6 +37,15 @@ def spending(mechanisms: Sequence[Mechanism], outputs: NDArray[np.int64], users:
                 sums[mechanism.metric] += mechanism.spent(number)
         totals[Spent(*sums)] += count
     return totals
+
+
+def is_above(spent: float, limit: float) -> bool:
+    """Whether an epsilon is above a limit, by more than its sum may have been rounded.
+
+    >>> is_above(0.1 + 0.2, 0.3), is_above(0.31, 0.3)
+    (False, True)
+    """
+    return spent > limit * (1.0 + MAX_ROUNDING)
 
 
 def spent_once(mechanism: Mechanism, users: int) -> Counter[Spent]:

@@ -124,13 +124,16 @@ class Scratch:
         It has a connection of its own, because rows may be inserted while its answer is read.
         """
         with _explained(), self._connection.cursor() as cursor:
-            if table in self._stored:
-                self._put(table)
-                name = table
-            else:
-                name = f"{table}_in_memory"
-                cursor.register(name, _together(self._waiting[table]))
-            yield cursor.sql(query.format(table=name))
+            yield cursor.sql(query.format(table=self._name_for(cursor, table)))
+
+    def _name_for(self, cursor: duckdb.DuckDBPyConnection, table: str) -> str:
+        """Return what a table is called in queries of a connection, which may read rows in memory."""
+        if table in self._stored:
+            self._put(table)
+            return table
+        name = f"{table}_in_memory"
+        cursor.register(name, _together(self._waiting[table]))
+        return name
 
     def sorted(self, table: str, columns: str, order: str) -> Iterator[pa.Table]:
         """Yield a table's rows in order."""
@@ -163,6 +166,17 @@ class Scratch:
         with self._query(table, query) as rows:
             entry, count = rows.fetchall()[0]
             return entry, int(count)
+
+    def in_several(self, tables: Sequence[str], column: str) -> int:
+        """Return how many entries of a column are in more than one of some tables."""
+        held = [table for table in tables if self._holds(table)]
+        if len(held) < 2:
+            return 0
+        with _explained(), self._connection.cursor() as cursor:
+            names = [self._name_for(cursor, table) for table in held]
+            entries = " UNION ALL ".join(f"SELECT DISTINCT {column} FROM {name}" for name in names)  # noqa: S608  # our names
+            repeated = f"SELECT {column} FROM ({entries}) GROUP BY 1 HAVING count(*) > 1"  # noqa: S608
+            return int(cursor.sql(f"SELECT count(*) FROM ({repeated})").fetchall()[0][0])  # noqa: S608
 
     def drop(self, table: str) -> None:
         """Forget a table."""

@@ -118,6 +118,11 @@ class GroupCounters:
             survey=self._survey,
         )
 
+    def shared_users(self) -> int:
+        """Return how many users have rows in several groups: before `contents`, which merges the rows of each."""
+        waiting = [counter.users.tables() for counter in self._counters.values() if counter.users is not None]
+        return sum(self._scratch.in_several(tables, "user") for tables in zip(*waiting, strict=True))
+
     def contents(self) -> dict[Group, Content]:
         """Return what was counted in each group, numbers before names."""
         return {group: Content(self._counters[group]) for group in sorted(self._counters, key=group_order)}

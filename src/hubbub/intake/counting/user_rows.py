@@ -107,6 +107,10 @@ class UserRows:
         """Return the rows that meet a condition; None where there is no such table."""
         return self._scratch.select(self._prefix + table, condition)
 
+    def tables(self) -> tuple[str, str]:
+        """Return the tables in which rows wait: of users who are numbers, and of those who are names."""
+        return self._prefix + NUMBERS, self._prefix + NAMES
+
     def merge_into(self, patterns: Patterns, packed_items: list[Coded], base: int) -> None:
         """Add all users to `patterns`; packed outputs among theirs are numbered from `base`, in `packed_items`."""
         if not self._some_packed:

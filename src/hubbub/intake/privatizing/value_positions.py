@@ -19,7 +19,7 @@ from hubbub.core.arrays import Floats, Positions, plain
 from hubbub.core.arrow import pa
 from hubbub.core.errors import DomainError, HubbubError, IntakeError, OutputError, ReportsError, SettingError, shorten
 from hubbub.core.number_advice import number_advice
-from hubbub.core.text import listed, nearest_name
+from hubbub.core.text import listed, renaming
 from hubbub.domains import Domain, Product
 from hubbub.intake.counting.item_encoder import is_empty
 from hubbub.intake.reject_causes import Fault, refusal
@@ -120,7 +120,7 @@ def _attribute_columns(source: Source, names: list[str], domain: Product) -> lis
                 where=source.name,
                 got=f"columns {shorten(names)}" + (": these look like reports, privatized already" if reports else ""),
                 expected=expected + (f"; or {places[0]} and {places[1]}" if own.is_on_map else ""),
-                remedy=nearest_name(name, spare, source.column_remedy.format(name)),
+                remedy=renaming(spare, [name], source.column_remedy.format(name)),
             )
         wanted.append(name)
     return wanted

@@ -6,11 +6,12 @@ column `output` holds all of them, as a JSON object or a struct.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from hubbub.core.errors import shorten
-from hubbub.core.text import listed, nearest_name
+from hubbub.core.text import letters_of, listed, near_name
 from hubbub.domains import Domain
 from hubbub.intake.attribute_roles import PREFIX, attribute_of, attribute_spaces, is_attribute_role, place_pairs
 from hubbub.intake.reject_causes import refusal
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from hubbub.intake.sources.base import Source
     from hubbub.intake.study import Study
 
+NEARLY_PREFIX = re.compile(r"outputs?[\W_]*", re.IGNORECASE)
 COORDINATE_WORDS = ("lat", "latitude", "lon", "lng", "long", "longitude")
 
 
@@ -88,8 +90,46 @@ def _refuse_unknown(source: Source, names: Sequence[str], attributes: Sequence[s
                 where=source.name,
                 got=shorten(name),
                 expected=f"{PREFIX}NAME with one of {', '.join(attributes)}",
-                remedy=nearest_name(name, [PREFIX + each for each in attributes], "rename the column, or leave it out"),
+                remedy=_role_advice(name, source.columns.attribute_roles),
             )
+
+
+def _role_advice(name: str, roles: Sequence[str]) -> str:
+    """Return what to do about a column of an unknown attribute: the prefix that all have in common makes none near."""
+    near = near_name(name.removeprefix(PREFIX), [role.removeprefix(PREFIX) for role in roles])
+    return "rename the column, or leave it out" if near is None else f"did you mean {PREFIX + near!r}?"
+
+
+def without_near_roles(source: Source, names: Sequence[str]) -> list[str]:
+    """Return the columns that are not called as, or nearly as, those of the outputs of attributes.
+
+    A source is refused if a name such as Output.age is nearly that of an attribute that has no column. Where one column
+    holds the outputs of all attributes, none is missing.
+    """
+    columns, header = source.columns, source.header()
+    there = [role for role in columns.attribute_roles if columns.is_chosen(role) or columns.name_of(role) in header]
+    has_whole = not there and (columns.is_chosen("output") or "output" in header)
+    about = {attribute_of(role) for role in there}
+    role_of = {letters_of(role.removeprefix(PREFIX)): role for role in reversed(columns.attribute_roles)}
+    others = []
+    for name in names:
+        if is_attribute_role(name):
+            continue
+        prefix = NEARLY_PREFIX.match(name)
+        role = role_of.get(letters_of(name[prefix.end() :])) if prefix else None
+        if role is None:
+            others.append(name)
+        elif not has_whole and attribute_of(role) not in about:
+            raise refusal(
+                "nearly-a-column",
+                f"a column's name is nearly {role}",
+                where=source.name,
+                got=shorten(name),
+                expected=f"{role}, or a clearly different name",
+                remedy="if it holds that, rename it, or name it with --output-column "
+                f"{role.removeprefix(PREFIX)}=NAME; otherwise give it another name",
+            )
+    return others
 
 
 def _roles_of(source: Source, names: Sequence[str], attribute: str, domain: Domain) -> list[str]:

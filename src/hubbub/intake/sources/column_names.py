@@ -24,7 +24,7 @@ from hubbub.intake.attribute_roles import (
     roles_of_domain,
 )
 from hubbub.intake.reject_causes import refusal
-from hubbub.intake.sources.attribute_columns import output_roles
+from hubbub.intake.sources.attribute_columns import output_roles, without_near_roles
 from hubbub.intake.study import Study
 from hubbub.reports.validation import no_reports
 
@@ -305,6 +305,8 @@ def wanted_columns(
     chosen_roles = [role for role in (*REPORT_ROLES, *COORDINATES, *columns.attribute_roles) if columns.is_chosen(role)]
     chosen = [name for role in chosen_roles for name in (role, columns.name_of(role))]
     others = [name for name in names if name not in (*chosen, *by)]
+    if columns.attribute_roles:
+        others = without_near_roles(source, others)
     refuse_near_names(source, others, {near: role for near, role in NEAR_NAMES.items() if not columns.is_chosen(role)})
     wanted = [columns.name_of(role) for role in output_roles(source, study)]
     if wanted == ["output"] and not columns.is_chosen("output") and "output" not in names:

@@ -17,13 +17,16 @@ const columnsOf = (place) => (axes
   ? placesOn(place).map((own, number) => (axes[number].numbers ? axes[number].labels[own] : quoted(harmless(axes[number].labels[own]))))
   : [isNumber(place) ? labelOf(place) : quoted(harmless(labelOf(place)))]);
 
+// Of the table itself: an attribute that is called so has a column value.NAME.
+const OWN_COLUMNS = ["probability", "low", "high", "noisy"];
+
 function csvText() {
   const lines = everything.map((place) => [
     ...columnsOf(place),
     numberText(estimate[place]), numberText(low[place]), numberText(high[place]), noisy ? numberText(noisy[place]) : "",
   ].join(","));
-  const head = axes ? axes.map(({name}) => name).join(",") : "value";
-  return [`${head},probability,low,high,noisy`, ...lines, ""].join("\r\n");
+  const labelled = axes ? axes.map(({name}) => (OWN_COLUMNS.includes(name) ? `value.${name}` : name)) : ["value"];
+  return [[...labelled, ...OWN_COLUMNS].join(","), ...lines, ""].join("\r\n");
 }
 
 function save(content, name) {
