@@ -51,8 +51,9 @@ def audit(
     The audit has three parts:
 
     1. Exact, for mechanisms: the largest ratio P(z | x) / P(z | x') over all pairs of values and all outputs, from
-       the whole numbers that reports are really drawn from. Interval arithmetic compares it with exp(epsilon), or
-       with exp(epsilon d(x, x')) if epsilon is per unit of distance.
+       the whole numbers that reports are really drawn from; of several attributes, over pairs of possible
+       combinations. Interval arithmetic compares it with exp(epsilon), or with exp(epsilon d(x, x')) if epsilon is
+       per unit of distance.
     2. Empirical: a lower bound on epsilon from outputs of a few values, drawn as real reports are; and, for
        mechanisms, whether these outputs follow the matrix.
     3. The budget: the total epsilon that a user spends.
