@@ -34,8 +34,9 @@ from hubbub.auditing.probability_tables import ProbabilityTable, probability_tab
 from hubbub.auditing.value_ratios import MAX_TABLE_ENTRIES
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.progress import Progress
+from hubbub.domains import Domain
 from hubbub.mechanisms import Mechanism, SampleOneWithFakes
-from hubbub.sampling import FractionResponseLaw, ResponseLaw
+from hubbub.sampling import BitFlipLaw, FractionResponseLaw, ResponseLaw
 
 Bounds = tuple[Decimal, Decimal]
 SUM_ERROR = Fraction(1, 1 << 50)  # relative: eight times what the nearest float of a sum loses
@@ -131,11 +132,9 @@ def _output_ratio(
 
 
 def _faked(mechanism: SampleOneWithFakes, place: int, part: Mechanism) -> FakedAttribute:
-    table = _table(part)
+    table, kind = _table(part), type(part).__name__
     if table is None or table.values * table.outputs > MAX_TABLE_ENTRIES:
-        raise unproven(
-            type(part).__name__, f"{type(part).__name__} among fakes", "a mechanism with few outputs, such as k-RR"
-        )
+        raise unproven(kind, f"{kind} among fakes", "a mechanism with few outputs, such as k-RR, or rows of bits")
     fakes, chance = mechanism.fake_weights[place], mechanism.probabilities_[place]
     rows = [table.row(position) for position in range(table.values)]
     columns, factors, kept = [], [], []
@@ -145,11 +144,7 @@ def _faked(mechanism: SampleOneWithFakes, place: int, part: Mechanism) -> FakedA
         if not any(column):
             continue
         if faked == 0:  # some values can have this output, and no fake does: nothing hides them
-            raise unproven(
-                type(part).__name__,
-                f"an output that no fake has: {table.output_text(output)}",
-                "fakes like true values",
-            )
+            raise unproven(kind, f"an output that no fake has: {table.output_text(output)}", "fakes like true values")
         kept.append(output)
         columns.append(column)
         factors.append(chance * Fraction(sum(fakes), faked))
@@ -157,7 +152,10 @@ def _faked(mechanism: SampleOneWithFakes, place: int, part: Mechanism) -> FakedA
 
 
 def _table(part: Mechanism) -> ProbabilityTable | None:
-    """Return rows of whole numbers that are proportional to the probabilities of outputs."""
+    """Return rows of whole numbers of which each column is proportional to the probabilities of an output.
+
+    Outputs that are never extreme may be left out.
+    """
     law, text = part.law, output_text_of(part)
     if isinstance(law, ResponseLaw | FractionResponseLaw):
         own, other = response_weights(law)
@@ -166,7 +164,31 @@ def _table(part: Mechanism) -> ProbabilityTable | None:
             return [own if output == position else other for output in range(law.values)]
 
         return ProbabilityTable(law.values, law.values, 0, row, text)
+    if isinstance(law, BitFlipLaw):
+        return _bit_rows(law, part.domain)
     return probability_table(law, text)
+
+
+def _bit_rows(law: BitFlipLaw, domain: Domain) -> ProbabilityTable:
+    """Return weights of the rows of bits that can be extreme: those with the bit of one value alone, or all but one.
+
+    A row is r times as likely for the values whose bit is 1 as for the others, so that R is r / D or 1 / D, where D is
+    the mean over fakes. Of all rows that tell two values apart, D is least where one bit is 1, and largest where one is
+    0; a row that does not is at best one with all bits but that of the value.
+    """
+    scale, size = 1 << law.width, law.values
+    inside, outside = law.own * (scale - law.other), law.other * (scale - law.own)
+
+    def row(position: int) -> list[int]:
+        alone, others = [outside] * size, [inside] * size
+        alone[position], others[position] = inside, outside
+        return alone + others
+
+    def text(output: int) -> str:
+        title = domain.title(output % size)
+        return f"with the bit of {title} alone" if output < size else f"with all bits but that of {title}"
+
+    return ProbabilityTable(size, 2 * size, 0, row, text)
 
 
 def _largest_quotient(reports: _Reports) -> list[int]:
