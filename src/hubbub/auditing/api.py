@@ -238,7 +238,7 @@ def audit_samples(
 
     1. The law: whether the outputs of each value have the probabilities that the mechanism gives them. Chi-square and
        binomial tests look at each value, at all values together, at the displacement from the value, at bits and pairs
-       of bits, at buckets under their seeds, and at outputs that depend on earlier ones.
+       of bits, at buckets under their seeds, and at outputs that depend on earlier ones, or on their random numbers.
     2. The claim: a lower bound on epsilon, as in `audit`. A random half of the outputs chooses two values and an event,
        and the other half counts it, so that the choice costs nothing.
 
