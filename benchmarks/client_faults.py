@@ -138,6 +138,18 @@ def sends_again(mechanism: Any, values: Values, rng: np.random.Generator) -> Any
     return sent
 
 
+def coin_reused(rows: int) -> Client:
+    """Return a client that tosses the coin "say the truth" once for so many rows; which lie it is, is drawn anew."""
+
+    def draw(mechanism: Any, values: Values, rng: np.random.Generator) -> Any:
+        size, tosses = len(mechanism.domain), -(-values.size // rows)
+        truth = np.repeat(rng.random(tosses) < mechanism.support.true, rows)[: values.size]
+        others = (values + rng.integers(1, size, values.size)) % size
+        return np.where(truth, values, others)
+
+    return draw
+
+
 # -- noise on lines and maps ---------------------------------------------------------------------------------
 
 
@@ -303,6 +315,9 @@ FAULTS = [
     Fault("k-RR: one value in clear", hb.RandomizedResponse(LETTERS, 1.0), one_value_in_clear, 500),
     Fault("k-RR: generator restarted", hb.RandomizedResponse(LETTERS, 1.0), restarted_generator, 2_000),
     Fault("k-RR: sends again", hb.RandomizedResponse(LETTERS, 1.0), sends_again, 5_000),
+    Fault("k-RR: coin used twice", hb.RandomizedResponse(LETTERS, 1.0), coin_reused(2), 1_000),
+    Fault("k-RR: coin used 20 times", hb.RandomizedResponse(LETTERS, 1.0), coin_reused(20), 500),
+    Fault("k-RR of 100: coin used twice", hb.RandomizedResponse(HUNDRED, 3.0), coin_reused(2), 2_000),
     Fault("geometric: epsilon 5% more", hb.Geometric(LINE, 0.5), other_epsilon(1.05), 10_000),
     Fault("geometric: epsilon 5% less", hb.Geometric(LINE, 0.5), other_epsilon(0.95), 10_000),
     Fault("geometric: noise truncated", hb.Geometric(LINE, 0.5), truncated_noise, 10_000),

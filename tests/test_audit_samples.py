@@ -30,7 +30,7 @@ from hubbub.auditing.count_tests import (
 )
 from hubbub.auditing.hashed_output_tests import bucket_scores
 from hubbub.auditing.law_tests import law_tests
-from hubbub.auditing.listed_output_tests import uniform_scores
+from hubbub.auditing.listed_output_tests import likelihood_scores, uniform_scores
 from hubbub.auditing.output_cells import output_cells
 from hubbub.auditing.pooled_events import pooled_event
 from hubbub.cli.audit import command
@@ -61,6 +61,16 @@ def test_clients_with_a_fault_are_refuted(fault: Any) -> None:
     result = CLIENTS.audited(fault.mechanism, fault.client, fault.outputs, seed=0)
     assert result.verdict == "refuted", result.explain()
     assert "Refuted" in result.explain()
+
+
+@pytest.mark.parametrize("rows", [2, 5, 20])
+@pytest.mark.parametrize("values", [2, 6, 100])
+def test_a_coin_that_is_used_again_is_found(values: int, rows: int) -> None:
+    """Where values are many, and outputs hardly ever equal, what is used again shows in how likely outputs are."""
+    mechanism = hb.RandomizedResponse(hb.Integers(1, values), 3.0 if values > 10 else 1.0)
+    result = CLIENTS.audited(mechanism, CLIENTS.coin_reused(rows), 20_000, seed=2)
+    assert result.follows_law is False, result.explain()
+    assert "how likely outputs are: outputs" in result.explain()
 
 
 def test_published_faults_break_the_claim_itself() -> None:
@@ -167,6 +177,7 @@ def scores() -> Iterator[tuple[str, Any]]:
         cells = output_cells(mechanism, *encoded(mechanism, 5_000))
         assert cells is not None
         yield type(mechanism).__name__, uniform_scores(cells, rng)
+        yield f"{type(mechanism).__name__}, likelihoods", likelihood_scores(cells, rng)
     for bits in (hb.Rappor(LINE, 1.0), hb.SubsetSelection(LINE, 1.0)):
         yield type(bits).__name__, ones_scores(bits, *encoded(bits, 5_000), rng)
     hashed = hb.LocalHashing(LINE, 1.0)
@@ -176,6 +187,44 @@ def scores() -> Iterator[tuple[str, Any]]:
 def test_scores_of_a_correct_client_are_uniform() -> None:
     for name, numbers in scores():
         assert stats.kstest(numbers, "uniform").pvalue > 1e-4, name
+
+
+def test_likelihood_scores_are_ordered_by_likelihood() -> None:
+    """Outputs that are as likely share a range of scores, and less likely ones have lower scores."""
+    rows = np.array([[0.2, 0.5, 0.2, 0.1], [0.25, 0.25, 0.25, 0.25], [0.0, 0.0, 0.0, 1.0]])
+    mechanism = hb.Matrix(hb.Integers(0, 2), list("abcd"), rows)
+    cells = output_cells(mechanism, np.repeat([0, 1], 2_000), np.arange(4_000) % 4)
+    assert cells is not None
+    numbers = likelihood_scores(cells, np.random.default_rng(0)).reshape(2, -1, 4)
+    for output, (low, high) in enumerate([(0.1, 0.5), (0.5, 1.0), (0.1, 0.5), (0.0, 0.1)]):
+        own = numbers[0, :, output]
+        assert own.min() == pytest.approx(low, abs=0.01)
+        assert own.max() == pytest.approx(high, abs=0.01)
+    assert stats.kstest(numbers[1].ravel(), "uniform").pvalue > 1e-4
+
+
+def test_tests_of_the_order_have_their_level() -> None:
+    """Of correct clients, also with sorted values and with answers that are hardly ever true or nearly always."""
+    faint, loud = hb.RandomizedResponse(hb.Integers(0, 99), 0.5), hb.RandomizedResponse(hb.Integers(0, 4), 6.0)
+    alarms, tests = 0, 0
+    for mechanism in (COLOURS, faint, loud, hb.TruncatedGeometric(LINE, 0.5)):
+        for seed in range(60):
+            positions, codes = encoded(mechanism, 400, seed)
+            order = np.argsort(positions, kind="stable") if seed % 2 else np.arange(400)
+            kinds = [test for test in law_tests(mechanism, positions[order], codes[order]) if "earlier" in test.about]
+            assert len(kinds) == 2
+            alarms += sum(test.p_value < 0.1 for test in kinds)
+            tests += len(kinds)
+    assert 0 < alarms <= stats.binom.ppf(1 - 1e-4, tests, 0.1)
+
+
+def test_ties_are_broken_anew_for_other_outputs() -> None:
+    """All outputs of cloaking tie: numbers that happen to be correlated must not refute every client."""
+    cloaking = hb.Cloaking(hb.Categories(list("abcdef")), list("xxxyyy"))
+    results = [hb.audit_samples(cloaking, *sample(cloaking, 30_000, seed), level=0.95) for seed in range(6)]
+    assert sum(result.follows_law is False for result in results) <= 1
+    inputs, outputs = sample(cloaking, 1_000)
+    assert hb.audit_samples(cloaking, inputs, outputs) == hb.audit_samples(cloaking, inputs, outputs)
 
 
 def test_cells_of_noise_have_its_probabilities() -> None:

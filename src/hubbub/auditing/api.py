@@ -51,8 +51,9 @@ def audit(
     The audit has three parts:
 
     1. Exact, for mechanisms: the largest ratio P(z | x) / P(z | x') over all pairs of values and all outputs, from
-       the whole numbers that reports are really drawn from. Interval arithmetic compares it with exp(epsilon), or
-       with exp(epsilon d(x, x')) if epsilon is per unit of distance.
+       the whole numbers that reports are really drawn from; of several attributes, over pairs of possible
+       combinations. Interval arithmetic compares it with exp(epsilon), or with exp(epsilon d(x, x')) if epsilon is
+       per unit of distance.
     2. Empirical: a lower bound on epsilon from outputs of a few values, drawn as real reports are; and, for
        mechanisms, whether these outputs follow the matrix.
     3. The budget: the total epsilon that a user spends.
@@ -237,7 +238,7 @@ def audit_samples(
 
     1. The law: whether the outputs of each value have the probabilities that the mechanism gives them. Chi-square and
        binomial tests look at each value, at all values together, at the displacement from the value, at bits and pairs
-       of bits, at buckets under their seeds, and at outputs that depend on earlier ones.
+       of bits, at buckets under their seeds, and at outputs that depend on earlier ones, or on their random numbers.
     2. The claim: a lower bound on epsilon, as in `audit`. A random half of the outputs chooses two values and an event,
        and the other half counts it, so that the choice costs nothing.
 

@@ -1,47 +1,39 @@
 """Largest probability ratios of reports about several attributes, from those of each attribute's mechanism.
 
-Where every attribute is reported, ratios multiply. Where one is reported and named, the largest of them decides. Where
-one is true among fakes, a report's probability is a weighted sum of ratios to the fakes' own probabilities:
-
-    P(z | x) / Q(z) = sum over a of  p_a R_a(z_a, x_a),    R_a(z, x) = P_a(z | x) / Q_a(z)
-
-and the largest quotient of two such sums is found by Dinkelbach's iteration, in fractions.
+Where every attribute is reported, ratios multiply. Where one is reported and named, the largest of them decides. Pairs
+of values that lie in impossible combinations do not count.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 
 import numpy as np
 
-from hubbub.auditing.closed_form_ratios import closed_form_ratio, farthest_ratio, output_text_of, response_weights
-from hubbub.auditing.exact_ratios import EnclosedRate, OutputRatio, enclose_largest_rate, largest_ratio, to_decimal
-from hubbub.auditing.planar_ratios import enclose_planar_rate
-from hubbub.auditing.probability_tables import ProbabilityTable, largest_plain_ratio, probability_table
-from hubbub.core.errors import MechanismError
+from hubbub.auditing.exact_ratios import (
+    EnclosedRate,
+    OutputRatio,
+    enclose_largest_rate,
+    enclose_part,
+    largest_ratio,
+    to_decimal,
+    unproven,
+)
+from hubbub.auditing.fake_ratios import enclose_fakes_rate
+from hubbub.auditing.possible_pairs import LargestSum, groups_without, largest_sum
+from hubbub.auditing.value_ratios import PlainRatio, ValueRatios, plain_ratio, value_ratios
+from hubbub.core.arrays import Positions
 from hubbub.core.progress import Progress
-from hubbub.domains import Product
-from hubbub.mechanisms import Mechanism, SampleOne, SampleOneWithFakes, Split
+from hubbub.mechanisms import SampleOne, SampleOneWithFakes, Split
 from hubbub.mechanisms.several_attributes import SeveralAttributes
-from hubbub.sampling import FractionResponseLaw, LineNoiseLaw, PlanarGeometricLaw, ResponseLaw
 
-MAX_TABLE_ENTRIES = 4_000_000  # values times outputs of an attribute whose ratios to fakes are written out
-
-
-@dataclass(frozen=True)
-class PlainRatio:
-    """A ratio that two values of one attribute have, and a bound of the logarithm of all: None where it is the largest.
-
-    `holds` says whether all ratios are within the mechanism's own claim.
-    """
-
-    ratio: OutputRatio
-    bound: Fraction | None = None
-    holds: bool = True
+Bounds = tuple[Decimal, Decimal]
+SUM_ERROR = 2.0**-52  # relative, of each sum of two floats
+NO_RATIO = OutputRatio(0, 1, "any", 1, 1)  # where no two combinations differ
 
 
 @dataclass(frozen=True)
@@ -49,208 +41,141 @@ class AttributesRate:
     """Bounds of epsilon over all pairs of combinations, and over those that differ in one attribute alone."""
 
     enclosed: EnclosedRate
-    of_one: dict[str, tuple[Decimal, Decimal]]
+    of_one: dict[str, Bounds]
 
 
 def enclose_attributes_rate(mechanism: SeveralAttributes) -> Generator[Progress, None, AttributesRate]:
     """Return bounds of the epsilon of a mechanism over several attributes."""
     if isinstance(mechanism, SampleOneWithFakes):
-        return (yield from _enclose_with_fakes(mechanism))
+        rate, of_one = yield from enclose_fakes_rate(mechanism)
+        return AttributesRate(rate, dict(zip(mechanism.parts, of_one, strict=True)))
     if not isinstance(mechanism, Split | SampleOne):
-        raise _unproven(mechanism, type(mechanism).__name__, "a way to report that the audit knows")
+        kind = type(mechanism).__name__
+        raise unproven(kind, kind, "a way to report that the audit knows")
     ratios = {}
     for name, part in mechanism.parts.items():
         ratios[name] = yield from plain_ratio(part)
-    of_one = {name: _bounds(own) for name, own in ratios.items()}
-    return AttributesRate(_enclose_apart(mechanism, ratios), of_one)
+    everywhere = AttributesRate(_enclose_apart(mechanism, ratios), {name: _bounds(own) for name, own in ratios.items()})
+    if mechanism.domain.cells is None:
+        return everywhere
+    return (yield from _enclose_possible(mechanism, everywhere))
 
 
-def _bounds(own: PlainRatio) -> tuple[Decimal, Decimal]:
+def _bounds(own: PlainRatio) -> Bounds:
     """Return bounds of the largest logarithm of an attribute's ratios."""
     rate = enclose_largest_rate([own.ratio], math.inf)
     return rate.low, rate.high if own.bound is None else to_decimal(own.bound, ROUND_CEILING)
 
 
 def _enclose_apart(mechanism: Split | SampleOne, ratios: dict[str, PlainRatio]) -> EnclosedRate:
-    """Return bounds where every attribute's output depends on its own value alone."""
-    sides, infinite = mechanism.domain.sides, [own for own in ratios.values() if own.ratio.denominator == 0]
+    """Return bounds over all combinations, the impossible ones included: the worst two are positions among all."""
+    sides, infinite = mechanism.domain.sides, [name for name, own in ratios.items() if own.ratio.denominator == 0]
     if isinstance(mechanism, Split) and not infinite:
-        joint = [own.ratio for own in ratios.values()]
-        output = _joined_text(dict(zip(ratios, (own.output for own in joint), strict=True)))
-        first = int(np.ravel_multi_index([own.value for own in joint], sides))
-        second = int(np.ravel_multi_index([own.other for own in joint], sides))
-        numerator, denominator = (
-            math.prod(own.numerator for own in joint),
-            math.prod(own.denominator for own in joint),
-        )
+        worst = _joint_ratio({name: own.ratio for name, own in ratios.items()}, sides)
     else:
-        name = next((name for name, own in ratios.items() if own.ratio.denominator == 0), None)
-        if name is None:
-            best = largest_ratio([own.ratio for own in ratios.values()])
-            name = next(name for name, own in ratios.items() if own.ratio is best)
-        worst, place = ratios[name].ratio, list(ratios).index(name)
-        output = _joined_text({name: worst.output})
+        best = ratios[infinite[0]].ratio if infinite else largest_ratio([own.ratio for own in ratios.values()])
+        place, name = next((at, name) for at, (name, own) in enumerate(ratios.items()) if own.ratio is best)
         first, second = (
             int(np.ravel_multi_index([at if place == other else 0 for other in range(len(sides))], sides))
-            for at in (worst.value, worst.other)
+            for at in (best.value, best.other)
         )
-        numerator, denominator = worst.numerator, worst.denominator
-    first, second, realised = _possible(mechanism.domain, first, second)
-    rate = enclose_largest_rate([OutputRatio(first, second, output, numerator, denominator)], mechanism.epsilon)
-    if realised and all(own.bound is None for own in ratios.values()):
+        worst = replace(best, value=first, other=second, output=_joined_text({name: best.output}))
+    rate = enclose_largest_rate([worst], mechanism.epsilon)
+    if all(own.bound is None for own in ratios.values()):
         return rate
     highs = [Fraction(_bounds(own)[1]) for own in ratios.values()]
     high = to_decimal(sum(highs, Fraction(0)) if isinstance(mechanism, Split) else max(highs), ROUND_CEILING)
-    holds = rate.holds if all(own.bound is None for own in ratios.values()) else all(o.holds for o in ratios.values())
-    return EnclosedRate(rate.worst, rate.low if realised else Decimal(0), high, holds)
+    return EnclosedRate(rate.worst, rate.low, high, all(own.holds for own in ratios.values()))
 
 
-def _possible(domain: Product, first: int, second: int) -> tuple[int, int, bool]:
-    """Return the positions of two cells, and whether both are possible: if not, their ratio bounds the others."""
-    if domain.cells is None:
-        return first, second, True
-    places = {int(cell): place for place, cell in enumerate(domain.cells.tolist())}
-    return places.get(first, 0), places.get(second, 1), first in places and second in places
+def _joint_ratio(ratios: Mapping[str, OutputRatio], sides: Sequence[int]) -> OutputRatio:
+    """Return the ratio of outputs of all attributes, for two combinations as positions among all."""
+    each = list(ratios.values())
+    return OutputRatio(
+        int(np.ravel_multi_index([own.value for own in each], sides)),
+        int(np.ravel_multi_index([own.other for own in each], sides)),
+        _joined_text({name: own.output for name, own in ratios.items()}),
+        math.prod(own.numerator for own in each),
+        math.prod(own.denominator for own in each),
+    )
 
 
 def _joined_text(outputs: dict[str, str]) -> str:
     return ", ".join(f"{name} {output}" for name, output in outputs.items())
 
 
-def plain_ratio(part: Mechanism) -> Generator[Progress, None, PlainRatio]:
-    """Return the largest ratio over all pairs of one attribute's values, whatever their distance."""
-    law, text = part.law, output_text_of(part)
-    if not part.metric:
-        closed = closed_form_ratio(part, text)
-        if closed is not None:
-            return PlainRatio(closed[0])
-    elif isinstance(law, LineNoiseLaw) and not law.clamped:
-        return PlainRatio(farthest_ratio(law, text))
-    elif isinstance(law, PlanarGeometricLaw) and part.domain.grid is not None:
-        rate = yield from enclose_planar_rate(law, part.domain.grid, part.epsilon)
-        bound = Fraction(rate.high) * Fraction(math.nextafter(part.domain.diameter, math.inf))
-        return PlainRatio(rate.worst, bound, rate.holds)
-    table = probability_table(law, text)
-    if table is None:
-        raise _unproven(part, type(law).__name__, "one of the laws of hubbub.sampling")
-    return PlainRatio((yield from largest_plain_ratio(table)))
+# -- impossible combinations -----------------------------------------------------------------------------
 
 
-def _unproven(mechanism: Mechanism, got: str, expected: str) -> MechanismError:
-    return MechanismError(
-        "the epsilon of this kind of law cannot be proven",
-        where=f"audit({type(mechanism).__name__})",
-        got=got,
-        expected=expected,
-        remedy="the draws are tested all the same",
-    )
+def _enclose_possible(
+    mechanism: Split | SampleOne, everywhere: AttributesRate
+) -> Generator[Progress, None, AttributesRate]:
+    """Return bounds over pairs of possible combinations, given those over all combinations."""
+    domain, parts = mechanism.domain, mechanism.parts
+    places, pairs = domain.coordinates_of(np.arange(len(domain))), {}
+    for name, part in parts.items():
+        pairs[name] = yield from value_ratios(part)
+    of_one = {}
+    for attribute, (name, own) in enumerate(pairs.items()):
+        groups = groups_without(places, domain.sides, attribute)
+        found = yield from largest_sum([own.scores], [places[attribute]], groups=groups)
+        alone = _ratio_of(found, own, places[attribute])
+        enclosed = enclose_largest_rate([alone], math.inf)
+        of_one[name] = enclosed.low, _bound_of(found, [own], everywhere.of_one[name][1])
+    first, second = domain.at_coordinates(
+        np.unravel_index([everywhere.enclosed.worst.value, everywhere.enclosed.worst.other], domain.sides)
+    ).tolist()
+    if min(first, second) >= 0:
+        worst = replace(everywhere.enclosed.worst, value=first, other=second)
+        return AttributesRate(replace(everywhere.enclosed, worst=worst), of_one)
+    if isinstance(mechanism, Split):
+        found = yield from largest_sum([own.scores for own in pairs.values()], places)
+        ratio = _possible_joint_ratio(mechanism, pairs, found, places)
+        high = _bound_of(found, list(pairs.values()), everywhere.enclosed.high)
+    else:
+        ratio, high = yield from _largest_of_any(pairs, places, everywhere.enclosed.high)
+    name, claim = type(mechanism).__name__, mechanism.epsilon
+    return AttributesRate(enclose_part(ratio, high, everywhere.enclosed, name, claim), of_one)
 
 
-# -- fakes -----------------------------------------------------------------------------------------------
+def _ratio_of(found: LargestSum, own: ValueRatios, places: Positions) -> OutputRatio:
+    """Return the ratio of the pair that was found, for one attribute."""
+    return NO_RATIO if found.pair is None else own.of(*(int(places[at]) for at in found.pair))
 
 
-@dataclass(frozen=True)
-class FakedAttribute:
-    """For each output of an attribute, the values with the largest and the least R, times the chance to be true."""
-
-    chance: Fraction
-    high: Sequence[Fraction]
-    low: Sequence[Fraction]
-    high_at: Sequence[int]
-    low_at: Sequence[int]
-    text: Callable[[int], str]
-
-    @property
-    def outputs(self) -> range:
-        """The outputs that can happen."""
-        return range(len(self.high))
+def _bound_of(found: LargestSum, attributes: Sequence[ValueRatios], most: Decimal) -> Decimal:
+    """Return a bound of the logarithms of all ratios; `most` is one that is known."""
+    if math.isinf(found.bound):
+        return most if found.bound > 0 else Decimal(0)
+    error = sum(own.error for own in attributes) + SUM_ERROR * len(attributes) * found.bound
+    return min(most, to_decimal(Fraction(found.bound) + Fraction(error), ROUND_CEILING))
 
 
-def _enclose_with_fakes(mechanism: SampleOneWithFakes) -> Generator[Progress, None, AttributesRate]:
-    attributes = []
-    for place, part in enumerate(mechanism.parts.values()):
-        yield Progress(place, len(mechanism.parts), "comparing all values")
-        attributes.append(_faked(mechanism, place, part))
-    chosen = _largest_quotient(attributes)
-    pairs = list(zip(attributes, chosen, strict=True))
-    above, below = sum(own.high[at] for own, at in pairs), sum(own.low[at] for own, at in pairs)
-    sides = mechanism.domain.sides
-    first = int(np.ravel_multi_index([own.high_at[at] for own, at in pairs], sides))
-    second = int(np.ravel_multi_index([own.low_at[at] for own, at in pairs], sides))
-    output = _joined_text({name: own.text(at) for name, (own, at) in zip(mechanism.parts, pairs, strict=True)})
-    first, second, realised = _possible(mechanism.domain, first, second)
-    worst = OutputRatio(first, second, output, *_quotient(Fraction(above), Fraction(below)))
-    rate = enclose_largest_rate([worst], mechanism.epsilon)
-    if not realised:
-        rate = EnclosedRate(rate.worst, Decimal(0), rate.high, rate.holds)
-    return AttributesRate(rate, dict(zip(mechanism.parts, _of_one(attributes), strict=True)))
+def _possible_joint_ratio(
+    mechanism: Split, pairs: Mapping[str, ValueRatios], found: LargestSum, places: Sequence[Positions]
+) -> OutputRatio:
+    if found.pair is None:
+        return NO_RATIO
+    ratios = {name: _ratio_of(found, own, at) for (name, own), at in zip(pairs.items(), places, strict=True)}
+    joint, (first, second) = _joint_ratio(ratios, mechanism.domain.sides), found.pair
+    return replace(joint, value=first, other=second)
 
 
-def _faked(mechanism: SampleOneWithFakes, place: int, part: Mechanism) -> FakedAttribute:
-    table = _table(part)
-    if table is None or table.values * table.outputs > MAX_TABLE_ENTRIES:
-        raise _unproven(part, f"{type(part).__name__} among fakes", "a mechanism with few outputs, such as k-RR")
-    fakes, chance = mechanism.fake_weights[place], mechanism.probabilities_[place]
-    rows = [table.row(position) for position in range(table.values)]
-    high, low, high_at, low_at, kept = [], [], [], [], []
-    for output in range(table.outputs):
-        column = [row[output] for row in rows]
-        faked = sum(weight * entry for weight, entry in zip(fakes, column, strict=True))
-        if not any(column):
-            continue
-        most, least = max(column), min(column)
-        if faked == 0:  # some values can have this output, and no fake does: nothing hides them
-            raise _unproven(part, f"an output that no fake has: {table.output_text(output)}", "fakes like true values")
-        kept.append(output)
-        high_at.append(column.index(most))
-        low_at.append(column.index(least))
-        high.append(chance * Fraction(most * sum(fakes), faked))
-        low.append(chance * Fraction(least * sum(fakes), faked))
-    return FakedAttribute(chance, high, low, high_at, low_at, lambda at: table.output_text(kept[at]))
+def _largest_of_any(
+    pairs: Mapping[str, ValueRatios], places: Sequence[Positions], most: Decimal
+) -> Generator[Progress, None, tuple[OutputRatio, Decimal]]:
+    """Return the largest ratio of any attribute over the values that are possible, and a bound of all.
 
-
-def _table(part: Mechanism) -> ProbabilityTable | None:
-    """Return rows of whole numbers that are proportional to the probabilities of outputs."""
-    law, text = part.law, output_text_of(part)
-    if isinstance(law, ResponseLaw | FractionResponseLaw):
-        own, other = response_weights(law)
-
-        def row(position: int) -> list[int]:
-            return [own if output == position else other for output in range(law.values)]
-
-        return ProbabilityTable(law.values, law.values, 0, row, text)
-    return probability_table(law, text)
-
-
-def _largest_quotient(attributes: Sequence[FakedAttribute]) -> list[int]:
-    """Return the output of each attribute for which the quotient of the sums of high and low is largest."""
-    chosen, quotient = [0] * len(attributes), Fraction(0)
-    while True:
-        best = [max(own.outputs, key=lambda at: own.high[at] - quotient * own.low[at]) for own in attributes]
-        above = sum((own.high[at] for own, at in zip(attributes, best, strict=True)), Fraction(0))
-        below = sum((own.low[at] for own, at in zip(attributes, best, strict=True)), Fraction(0))
-        if below == 0:
-            return best
-        if above / below <= quotient:
-            return chosen
-        chosen, quotient = best, above / below
-
-
-def _of_one(attributes: Sequence[FakedAttribute]) -> list[tuple[Decimal, Decimal]]:
-    """Return bounds of epsilon where one attribute differs: the others help least where they are least likely."""
-    least = [min(own.low) for own in attributes]
-    bounds = []
-    for own, mine in zip(attributes, least, strict=True):
-        others = sum(least, Fraction(0)) - mine
-        ratios = [
-            OutputRatio(0, 1, "", *_quotient(high + others, low + others))
-            for high, low in zip(own.high, own.low, strict=True)
-        ]
-        infinite = [ratio for ratio in ratios if ratio.denominator == 0]
-        rate = enclose_largest_rate([infinite[0] if infinite else largest_ratio(ratios)], math.inf)
-        bounds.append((rate.low, rate.high))
-    return bounds
-
-
-def _quotient(above: Fraction, below: Fraction) -> tuple[int, int]:
-    return (above / below).as_integer_ratio() if below else (1, 0)
+    Two values of one attribute are those of two combinations, whatever else these have.
+    """
+    ratios, highs = [NO_RATIO], [Decimal(0)]
+    for (name, own), at in zip(pairs.items(), places, strict=True):
+        values, first_at = np.unique(at, return_index=True)
+        found = yield from largest_sum([own.scores], [values])
+        highs.append(_bound_of(found, [own], most))
+        if found.pair is not None:
+            first, second = (int(first_at[place]) for place in found.pair)
+            ratio = _ratio_of(found, own, values)
+            ratios.append(replace(ratio, value=first, other=second, output=_joined_text({name: ratio.output})))
+    infinite = [ratio for ratio in ratios if ratio.denominator == 0]
+    return infinite[0] if infinite else largest_ratio(ratios), max(highs)

@@ -23,6 +23,7 @@ from hubbub.sampling import (
     BitFlipLaw,
     FixedLaw,
     FractionResponseLaw,
+    Law,
     LineNoiseLaw,
     ResponseLaw,
     SubsetLaw,
@@ -49,18 +50,31 @@ def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -
         return largest_ratio(list(ratios)), law.values if law.clamped else None
     if isinstance(law, TwoAnswerLaw):
         return _two_answers_ratio(law, output_text), 2
-    if isinstance(law, ResponseLaw | FractionResponseLaw):
-        return OutputRatio.at_least_one(0, 1, output_text(0), *response_weights(law)), size
+    alike = alike_ratio(law, output_text)
+    if alike is None:
+        return None
     if isinstance(law, HashedResponseLaw):
-        return _hashed_response_ratio(law), law.response.values << 64
-    if isinstance(law, BitFlipLaw):
-        return flips_ratio(law), 1 << size
+        return alike, law.response.values << 64
+    if isinstance(law, SubsetLaw):
+        return alike, math.comb(size, law.size)
+    return alike, size if isinstance(law, ResponseLaw | FractionResponseLaw) else 1 << size
+
+
+def alike_ratio(law: Law, output_text: Callable[[int], str], value: int = 0, other: int = 1) -> OutputRatio | None:
+    """Return the largest ratio of two different values where that of any two is the same; None for other laws."""
+    if isinstance(law, ResponseLaw | FractionResponseLaw):
+        own, others = response_weights(law)
+        if own < others:
+            return OutputRatio(value, other, output_text(other), others, own)
+        return OutputRatio(value, other, output_text(value), own, others)
+    if isinstance(law, HashedResponseLaw):
+        return _hashed_response_ratio(law, value, other)
     if isinstance(law, TwoStageFlipLaw):
         # Every report about a value is made from one permanent row, without looking at the value again.
-        return flips_ratio(law.permanent), 1 << size
-    if isinstance(law, SubsetLaw):
-        return _subsets_ratio(law), math.comb(size, law.size)
-    return None
+        return flips_ratio(law.permanent, value, other)
+    if isinstance(law, BitFlipLaw):
+        return flips_ratio(law, value, other)
+    return _subsets_ratio(law, value, other) if isinstance(law, SubsetLaw) else None
 
 
 def _deterministic_ratio(law: FixedLaw, output_text: Callable[[int], str]) -> OutputRatio:
@@ -93,31 +107,32 @@ def response_weights(law: ResponseLaw | FractionResponseLaw) -> tuple[int, int]:
     return law.values * keep + other, other
 
 
-def _hashed_response_ratio(law: HashedResponseLaw) -> OutputRatio:
+def _hashed_response_ratio(law: HashedResponseLaw, value: int, other: int) -> OutputRatio:
     """Return the largest ratio of hashed response: every seed is equally likely, and the bucket is a k-RR response.
 
-    Any two values that a seed sends to different buckets have the same ratios; values 0 and 1 have such a seed.
+    Any two values that a seed sends to different buckets have the same ratios, and there is such a seed.
     """
     buckets = law.response.values
-    seed = next(seed for seed in itertools.count() if bucket_of(seed, 0, buckets) != bucket_of(seed, 1, buckets))
-    output = f"seed {seed}, bucket {bucket_of(seed, 0, buckets)}"
-    return OutputRatio.at_least_one(0, 1, output, *response_weights(law.response))
+    apart = (seed for seed in itertools.count() if bucket_of(seed, value, buckets) != bucket_of(seed, other, buckets))
+    seed = next(apart)
+    output = f"seed {seed}, bucket {bucket_of(seed, value, buckets)}"
+    return OutputRatio.at_least_one(value, other, output, *response_weights(law.response))
 
 
-def flips_ratio(law: BitFlipLaw) -> OutputRatio:
+def flips_ratio(law: BitFlipLaw, value: int = 0, other: int = 1) -> OutputRatio:
     """Return the largest ratio of noisy bits: two values differ only in their own two, independent bits.
 
     The ratio is a factor of the first value's bit, own over other, times one of the second's, other over own. Each
     factor is largest for one of the two states of its bit.
     """
     scale = 1 << law.width
-    own, other = (scale - law.own, law.own), (scale - law.other, law.other)  # weights of the states 0 and 1
-    first_factor, first_bit = _largest_bit_ratio(own, other)
-    second_factor, second_bit = _largest_bit_ratio(other, own)
+    owns, others = (scale - law.own, law.own), (scale - law.other, law.other)  # weights of the states 0 and 1
+    first_factor, first_bit = _largest_bit_ratio(owns, others)
+    second_factor, second_bit = _largest_bit_ratio(others, owns)
     output = f"any with the first value's bit {first_bit} and the second's {second_bit}"
     if first_factor is None or second_factor is None:
-        return OutputRatio(0, 1, output, 1, 0)
-    return OutputRatio(0, 1, output, *(first_factor * second_factor).as_integer_ratio())
+        return OutputRatio(value, other, output, 1, 0)
+    return OutputRatio(value, other, output, *(first_factor * second_factor).as_integer_ratio())
 
 
 def _largest_bit_ratio(numerators: tuple[int, int], denominators: tuple[int, int]) -> tuple[Fraction | None, int]:
@@ -128,7 +143,7 @@ def _largest_bit_ratio(numerators: tuple[int, int], denominators: tuple[int, int
     return max((Fraction(numerators[bit], denominators[bit]), bit) for bit in (0, 1) if denominators[bit])
 
 
-def _subsets_ratio(law: SubsetLaw) -> OutputRatio:
+def _subsets_ratio(law: SubsetLaw, value: int, other: int) -> OutputRatio:
     """Return the largest ratio of subset selection: a subset that holds one of the two values.
 
     All subsets with the true value are equally likely, and so are all without it. Their numbers, C(k-1, s-1) and
@@ -136,20 +151,21 @@ def _subsets_ratio(law: SubsetLaw) -> OutputRatio:
     """
     included, excluded = ((1 << law.width) - law.out) * (law.values - law.size), law.out * law.size
     if included >= excluded:
-        return OutputRatio(0, 1, "any subset with the first value and without the second", included, excluded)
-    return OutputRatio(0, 1, "any subset without the first value and with the second", excluded, included)
+        return OutputRatio(value, other, "any subset with the first value and without the second", included, excluded)
+    return OutputRatio(value, other, "any subset without the first value and with the second", excluded, included)
 
 
-def farthest_ratio(law: LineNoiseLaw, output_text: Callable[[int], str]) -> OutputRatio:
-    """Return the largest ratio of the two ends of a line, where noise is not clamped: log-ratios add up on the way.
+def unclamped_ratio(law: LineNoiseLaw, output_text: Callable[[int], str], value: int, other: int) -> OutputRatio:
+    """Return the largest ratio of two values on a line where noise is not clamped.
 
-    The output is the near end, or beyond it; ratios repeat a block of steps further out.
+    The output is the first value, or beyond it; ratios repeat a block of steps further out.
     """
-    noise, last = law.noise, law.values - 1
+    noise, away = law.noise, 1 if value > other else -1
     ratios = []
     for beyond in range(len(noise.steps) + 1):
-        ratio = noise.probability(beyond) / noise.probability(beyond + last)
-        ratios.append(OutputRatio(0, last, output_text(law.low - beyond), *ratio.as_integer_ratio()))
+        ratio = noise.probability(beyond) / noise.probability(beyond + abs(value - other))
+        output = output_text(law.low + value + away * beyond)
+        ratios.append(OutputRatio(value, other, output, *ratio.as_integer_ratio()))
     return largest_ratio(ratios)
 
 

@@ -14,6 +14,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from hubbub.core.errors import MechanismError
+
 if TYPE_CHECKING:
     from flint import arb
 
@@ -63,6 +65,17 @@ class EnclosedRate:
     holds: bool
 
 
+def unproven(name: str, got: str, expected: str) -> MechanismError:
+    """Return the error of a mechanism, by its class's name, whose epsilon cannot be proven."""
+    return MechanismError(
+        "the epsilon of this kind of law cannot be proven",
+        where=f"audit({name})",
+        got=got,
+        expected=expected,
+        remedy="the draws are tested all the same",
+    )
+
+
 def squared_length(columns: int, rows: int, sides: tuple[float, float]) -> Fraction:
     """Return the exact squared length of a displacement on a map."""
     return (columns * Fraction(sides[0])) ** 2 + (rows * Fraction(sides[1])) ** 2
@@ -75,6 +88,15 @@ def largest_ratio(ratios: Sequence[OutputRatio]) -> OutputRatio:
         if ratio.numerator * largest.denominator > largest.numerator * ratio.denominator:
             largest = ratio
     return largest
+
+
+def enclose_part(worst: OutputRatio, high: Decimal, whole: EnclosedRate, name: str, claim: float) -> EnclosedRate:
+    """Return bounds over some of the ratios: the largest that was found, and a bound, given those over all of them."""
+    rate = enclose_largest_rate([worst], claim)
+    holds = whole.holds or (high.is_finite() and Fraction(high) <= Fraction(claim))
+    if rate.holds and not holds:
+        raise unproven(name, f"a bound of {high} over a ratio with {rate.high}", f"a bound of at most {claim!r}")
+    return EnclosedRate(rate.worst, rate.low, high, holds)
 
 
 def enclose_largest_rate(ratios: Sequence[OutputRatio], claim: float) -> EnclosedRate:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 
 from hubbub.auditing.bit_row_tests import bit_row_tests, ones_scores
 from hubbub.auditing.count_tests import LawTest, Sensitivity, binomial_test, chi_square, several_tests
 from hubbub.auditing.hashed_output_tests import bucket_scores, hashed_output_tests
-from hubbub.auditing.listed_output_tests import listed_output_tests, uniform_scores
+from hubbub.auditing.listed_output_tests import likelihood_scores, listed_output_tests, uniform_scores
 from hubbub.auditing.output_cells import output_cells
 from hubbub.auditing.serial_tests import correlation_test, serial_tests
 from hubbub.core.arrays import Codes, Floats, Positions
@@ -22,14 +23,25 @@ from hubbub.mechanisms.several_attributes import SeveralAttributes
 
 MAX_LISTED_ROWS = 256  # of bits, up to which whole rows are tested, too
 MAX_LISTED_COMBINATIONS = 4_096  # of several attributes
-TIE_SEED = 27  # of the numbers that break ties: the same outputs give the same answer
+TIE_SEED = 27  # of the numbers that break ties, besides the outputs
 
 
 class Scores(NamedTuple):
-    """Numbers that are uniform and independent if outputs follow the law, and the values of these outputs."""
+    """Numbers that are uniform and independent if outputs follow the law, and the values of these outputs.
+
+    `likelihoods` are such numbers by how likely an output is for its value; None where `numbers` are by that already.
+    """
 
     numbers: Floats
     values: Positions
+    likelihoods: Floats | None = None
+
+    def serial_tests(self) -> list[LawTest]:
+        """Return the tests of the order in which outputs were drawn."""
+        tests = serial_tests(self.numbers, self.values)
+        if self.likelihoods is not None:
+            tests += serial_tests(self.likelihoods, self.values, "how likely outputs are: ")
+        return tests
 
 
 def law_tests(mechanism: Mechanism, positions: Positions, codes: Codes) -> list[LawTest]:
@@ -37,13 +49,22 @@ def law_tests(mechanism: Mechanism, positions: Positions, codes: Codes) -> list[
 
     Outputs are in the order in which they were drawn.
     """
-    rng = np.random.default_rng(TIE_SEED)
+    rng = _tie_breaker(positions, codes)
     if isinstance(mechanism, SeveralAttributes):
         return _attribute_tests(mechanism, positions, codes, rng)
     if not len(codes):
         return []
     tests, scores = _single_tests(mechanism, positions, codes, rng)
-    return tests if scores is None else tests + serial_tests(*scores)
+    return tests if scores is None else tests + scores.serial_tests()
+
+
+def _tie_breaker(positions: Positions, codes: Codes) -> np.random.Generator:
+    """Return a generator of numbers that break ties: the same for the same outputs, and other ones for others.
+
+    If all audits had the same, a correlation that these happen to have would be found in every client whose outputs
+    tie a lot, such as cloaking's.
+    """
+    return np.random.default_rng([TIE_SEED, crc32(positions.tobytes()), crc32(codes.tobytes())])
 
 
 def _single_tests(
@@ -67,7 +88,7 @@ def _single_tests(
     if isinstance(mechanism, RandomizedResponse):
         kept = int(np.count_nonzero(codes == positions))
         tests.append(binomial_test("how often the value itself is sent", kept, len(codes), mechanism.support.true))
-    return tests, Scores(uniform_scores(cells, rng), positions[cells.kept])
+    return tests, Scores(uniform_scores(cells, rng), positions[cells.kept], likelihood_scores(cells, rng))
 
 
 def _attribute_tests(
@@ -84,7 +105,7 @@ def _attribute_tests(
             continue
         own_tests, scores = _single_tests(law, coordinates[place][has], own, rng)  # ties of each are broken anew
         if scores is not None:
-            own_tests += serial_tests(*scores)
+            own_tests += scores.serial_tests()
             if scores.numbers.size == len(own):
                 scored[name] = scores.numbers, np.flatnonzero(has)
         tests += [_of_attribute(test, name) for test in own_tests]

@@ -27,6 +27,7 @@ from hubbub.mechanisms import Mechanism, RandomizedResponse
 ALL_VALUES = "more than {}% of the outputs of every value elsewhere than they should be"
 ONE_VALUE = "more than {}% of the outputs of a single value elsewhere than they should be"
 MIN_LOG_VARIANCE = 1e-10  # of an output's log-probability; what is less may be rounding
+MAX_LIKELIHOOD_ROUNDING = 1e-9  # relative: probabilities that differ by less are the same
 MAX_SKEWNESS = 0.3  # of a sum over all outputs: that of about eleven rare events
 CHUNK_PROBABILITIES = 2_000_000  # that are in memory at a time
 
@@ -70,6 +71,29 @@ def uniform_scores(cells: OutputCells, rng: np.random.Generator) -> Floats:
         rows = cells.rows(places)
         at = cells.value_of[own] - places[0], cells.cell_of[own]
         scores[own] = np.cumsum(rows, axis=1)[at] - rows[at] * rng.random(own.size)
+    return scores
+
+
+def likelihood_scores(cells: OutputCells, rng: np.random.Generator) -> Floats:
+    """Return the same by how likely each output is for its value: the probability of less likely ones, and a part.
+
+    All outputs that are as likely count together, such as all that are not the value itself.
+    """
+    scores = np.empty(cells.kept.size)
+    for places, own in _chunks(cells):
+        rows = cells.rows(places)
+        at = cells.value_of[own] - places[0], cells.cell_of[own]
+        order = np.argsort(rows, axis=1, kind="stable")
+        ranked = np.take_along_axis(rows, order, axis=1)
+        rises = ranked[:, 1:] > ranked[:, :-1] * (1 + MAX_LIKELIHOOD_ROUNDING)
+        starts = np.hstack([np.ones((len(rows), 1), dtype=bool), rises])
+        group = np.cumsum(starts, axis=1) - 1 + cells.cells * np.arange(len(rows))[:, None]
+        shares = np.bincount(group.ravel(), weights=ranked.ravel(), minlength=rows.size)
+        below = (np.cumsum(shares.reshape(rows.shape), axis=1) - shares.reshape(rows.shape)).ravel()
+        group_of = np.empty_like(group)
+        np.put_along_axis(group_of, order, group, axis=1)
+        which = group_of[at]
+        scores[own] = below[which] + shares[which] * rng.random(own.size)
     return scores
 
 

@@ -91,6 +91,17 @@ def enclose_planar_rate(law: PlanarGeometricLaw, grid: Grid, claim: float) -> Ge
     return replace(enclosed, high=max(enclosed.high, to_decimal(far_rate, ROUND_CEILING)))
 
 
+def own_cell_ratio(law: PlanarGeometricLaw, grid: Grid, value: int, other: int) -> OutputRatio:
+    """Return the ratio of two values for the first one's own cell, before remapping."""
+    columns, rows = np.abs(grid.steps[value] - grid.steps[other]).tolist()
+    far = client.acceptance_probability(law.epsilon, law.sides, columns, rows)
+    for side, steps in zip(law.sides, (columns, rows), strict=True):
+        noise = client.axis_noise(law.epsilon, side)
+        far *= noise.probability(steps) / noise.probability(0)
+    output = _lattice_output(grid, Offset(columns, rows, value, other), 0, 0)
+    return OutputRatio(value, other, output, far.denominator, far.numerator)
+
+
 def _value_offsets(grid: Grid) -> list[Offset]:
     """Return the absolute offsets between values, each once.
 

@@ -69,7 +69,7 @@ def largest_metric_ratios(table: ProbabilityTable, domain: Domain) -> Generator[
     Each value is compared with all others in all outputs; on a line with its neighbours, which is enough (see
     `closed_form_ratios`).
     """
-    logs = yield from _log_probabilities(table)
+    logs = yield from log_probabilities(table)
     possible = np.isfinite(logs)
     mixed = possible.any(axis=0) & ~possible.all(axis=0)
     if mixed.any():
@@ -103,7 +103,7 @@ def largest_metric_ratios(table: ProbabilityTable, domain: Domain) -> Generator[
     return list(ratios.values())
 
 
-def _log_probabilities(table: ProbabilityTable) -> Generator[Progress, None, Floats]:
+def log_probabilities(table: ProbabilityTable) -> Generator[Progress, None, Floats]:
     """Return the logarithms of all probabilities, each within `LOG_ERROR` of the nearest float."""
     from flint import arb, ctx
 

@@ -124,7 +124,7 @@ class Audit:
             lines.append(
                 f"Loose: the realised {self._epsilon_text} is {float(self.exact.high):.4g}, {self.realised_share:.0%} "
                 f"of the claimed {self.claim:.4g}: users give away less than they are told, and reports have more "
-                "noise than the claim allows."
+                f"noise than the claim allows.{self._claim_sentence}"
             )
         lines.append(self._empirical_sentences())
         if self.empirical.repeated:
@@ -182,6 +182,14 @@ class Audit:
         return _exact_document(exact) | pair
 
     @property
+    def _claim_sentence(self) -> str:
+        """What the claim covers besides the pairs that are compared."""
+        product = self.domain.product
+        if product is None or product.cells is None:
+            return ""
+        return " The claim would also hold for combinations that the domain calls impossible."
+
+    @property
     def _epsilon_text(self) -> str:
         if not self.metric:
             return "epsilon"
@@ -198,10 +206,11 @@ class Audit:
         if exact.compared is not None and exact.compared < MAX_JSON_INTEGER:
             comparisons = f" ({exact.compared:,} comparisons)"
         answer, relation = ("Proven", "within") if exact.holds else ("Refuted", "more than")
+        found = "" if exact.high <= exact.low * (1 + FLOAT_ROUNDING) else " that was found"
         text = (
             f"{answer}: over all pairs of values and all outputs{comparisons}, the realised {self._epsilon_text} is "
             f"between {exact.low} and {exact.high}, {relation} the claimed {self.claim!r}. "
-            f"The largest ratio compares {value} with {other} (output: {exact.output})."
+            f"The largest ratio{found} compares {value} with {other} (output: {exact.output})."
         )
         if not exact.holds and exact.low <= Decimal(self.claim) * (1 + FLOAT_ROUNDING):
             text += (

@@ -3,6 +3,9 @@
 Each output is turned into a normal number that has the same distribution whatever the value is. These numbers are then
 not correlated at any lag, and a generator that starts again, a memory that is used twice, or a seed that depends on the
 time, shows at one of the lags.
+
+Outputs are numbered in two ways: in their order, and by how likely they are for their values. A coin "say the truth"
+that is used for several outputs shows in the second way alone, where the values differ.
 """
 
 from __future__ import annotations
@@ -16,8 +19,11 @@ MIN_SERIES = 200  # outputs
 SMALLEST_SCORE = 1e-15  # numbers are kept that far from 0 and 1
 
 
-def serial_tests(scores: Floats, values: Positions) -> list[LawTest]:
-    """Test the correlation of outputs with earlier ones, up to half the series apart, and with the last of a value."""
+def serial_tests(scores: Floats, values: Positions, of: str = "") -> list[LawTest]:
+    """Test the correlation of outputs with earlier ones, up to half the series apart, and with the last of a value.
+
+    `of` says what the scores are about, unless it is the outputs themselves.
+    """
     from scipy.fft import irfft, next_fast_len, rfft
 
     if scores.size < MIN_SERIES:
@@ -33,16 +39,16 @@ def serial_tests(scores: Floats, values: Positions) -> list[LawTest]:
     def text(place: int) -> str:
         lag = int(lags[place])
         apart = "outputs that follow each other" if lag == 1 else f"outputs {lag:,} apart"
-        return f"{apart} (in the order in which they were drawn)"
+        return f"{of}{apart} (in the order in which they were drawn)"
 
     least = Sensitivity(normal.size // 2, 1, 1.0)
-    tests = several_tests("independence of earlier outputs", p_values, least, text)
+    tests = several_tests(f"{of}independence of earlier outputs", p_values, least, text)
     order = np.argsort(values, kind="stable")
     same = values[order[1:]] == values[order[:-1]]
     pairs = int(np.count_nonzero(same))
     if pairs < MIN_SERIES or pairs == values.size - 1:  # of a single value, they are the outputs one apart
         return tests
-    about = "independence of the last output of the same value"
+    about = f"{of}independence of the last output of the same value"
     return [*tests, _correlation(normal[order[1:]][same], normal[order[:-1]][same], about)]
 
 

@@ -42,7 +42,8 @@ class SampleOneWithFakes(OneAtRandom):
 
     where Q_b is the distribution of outputs for fakes.
 
-    Guarantee: `epsilon`, exactly, for any two combinations of values. The literature states the smaller
+    Guarantee: `epsilon`, exactly, for any two combinations of values, those included that the domain calls impossible:
+    between possible ones it is a bound, and `hubbub.audit` tells the exact number. The literature states the smaller
     log(1 + (e^epsilon - 1) / d): that holds where combinations differ in one of d attributes, all with randomized
     response and equally many values; `epsilon_of_one` is exact there for any attributes.
 
@@ -250,7 +251,7 @@ class SampleOneWithFakes(OneAtRandom):
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the parts
         """The largest log-ratio over all pairs of combinations; where outputs cannot be listed, a bound of it.
 
-        That bound is the largest epsilon of the attributes' mechanisms.
+        That bound is the largest epsilon of the attributes' mechanisms. Impossible combinations count, too.
         """
         if self._odds is None:
             return max(plain_epsilon(part) for _, part in self.parts_)
