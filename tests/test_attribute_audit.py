@@ -267,3 +267,20 @@ def test_fakes_need_outputs_that_can_be_listed() -> None:
 def test_chances_are_exact() -> None:
     one = hb.SampleOne(PARTS, probabilities={"age": 0.1, "sex": 0.2, "town": 0.7})
     assert one.probabilities_ == (Fraction(1, 10), Fraction(1, 5), Fraction(7, 10))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"sex": hb.Warner(SEX, 0.7), "town": hb.RandomizedResponse(TOWN, 1.5)},
+        {"age": hb.RandomizedResponse(AGE, 0.4), "sex": hb.RandomizedResponse(SEX, 0.5), "town": PARTS["town"]},
+        {name: hb.RandomizedResponse(SEX, p=0.6) for name in "abcdef"},
+    ],
+    ids=["two", "three", "six"],
+)
+def test_the_claim_of_a_sum_is_not_rounded_below_it(parts: dict[str, hb.Mechanism]) -> None:
+    split = hb.Split(parts)
+    assert Fraction(split.epsilon) >= sum(Fraction(part.epsilon) for part in parts.values())
+    exact = prove_epsilon(split)
+    assert exact is not None
+    assert exact.holds

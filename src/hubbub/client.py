@@ -1299,20 +1299,20 @@ def fractions_of_one(values: Sequence[Any]) -> list[Fraction] | None:
 def metric_epsilon(plain: float, diameter: float) -> float:
     """Return the epsilon per unit of distance that a plain one allows: no two values are farther apart."""
     epsilon = plain / diameter
-    while epsilon * diameter > plain:  # rounding must not spend more
+    while Fraction(epsilon) * Fraction(diameter) > plain:  # rounding must not spend more
         epsilon = math.nextafter(epsilon, 0.0)
     return epsilon
 
 
 def divided_budget(total: float, shares: Sequence[Fraction]) -> list[float]:
-    """Return the parts of a budget: shares of it, rounded so that their sum (math.fsum) is not above it.
+    """Return the parts of a budget: shares of it, rounded so that their exact sum is not above it.
 
     >>> divided_budget(0.23, [Fraction(1, 3)] * 3)  # thrice the nearest number is 0.23000000000000004
     [0.07666666666666666, 0.07666666666666666, 0.07666666666666666]
     """
     exact = [Fraction(total) * share for share in shares]
     parts = [float(part) for part in exact]
-    if math.fsum(parts) <= total:
+    if sum(map(Fraction, parts)) <= total:
         return parts
     return [math.nextafter(part, 0.0) if part > own else part for part, own in zip(parts, exact, strict=True)]
 

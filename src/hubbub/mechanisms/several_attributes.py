@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -355,7 +357,21 @@ def _part_of(build: Any, domain: Domain, plain: float) -> Any:
 
 def plain_epsilon(part: Mechanism) -> float:
     """Return the plain epsilon of a mechanism: per unit of distance, times the diameter of its domain."""
-    return part.epsilon * part.domain.diameter if part.metric else part.epsilon
+    if not part.metric or part.epsilon == math.inf:
+        return part.epsilon
+    return rounded_up(Fraction(part.epsilon) * Fraction(part.domain.diameter))
+
+
+def rounded_up(spent: Fraction) -> float:
+    """Return the smallest float that is at least an epsilon: rounded to the nearest, less might be claimed than spent.
+
+    >>> rounded_up(Fraction(1, 10)), float(Fraction(1, 10))
+    (0.1, 0.1)
+    >>> rounded_up(Fraction(1, 3)), float(Fraction(1, 3))
+    (0.33333333333333337, 0.3333333333333333)
+    """
+    nearest = float(spent)
+    return nearest if nearest >= spent else math.nextafter(nearest, math.inf)
 
 
 def matrix_if_small(whole: Channel, kept: Positions | None, *, terms: int) -> Channel:

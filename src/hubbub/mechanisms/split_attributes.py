@@ -19,7 +19,13 @@ from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Product
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.parameters import Probability
-from hubbub.mechanisms.several_attributes import MAX_LISTED_OUTPUTS, Builder, SeveralAttributes, plain_epsilon
+from hubbub.mechanisms.several_attributes import (
+    MAX_LISTED_OUTPUTS,
+    Builder,
+    SeveralAttributes,
+    plain_epsilon,
+    rounded_up,
+)
 from hubbub.sampling import RandomSource
 
 
@@ -126,8 +132,9 @@ class Split(SeveralAttributes):
 
     @property
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the parts
-        """The sum over the attributes."""
-        return math.fsum(plain_epsilon(part) for _, part in self.parts_)
+        """The sum over the attributes, not rounded below what they spend."""
+        spent = [plain_epsilon(part) for _, part in self.parts_]
+        return math.inf if math.inf in spent else rounded_up(sum(map(Fraction, spent), Fraction(0)))
 
     @cached_property
     def _all_codes(self) -> Codes | None:
