@@ -48,7 +48,10 @@ def can_list(mechanism: Mechanism, max_entries: int = MAX_TABLE_ENTRIES) -> bool
 def enumerate_outputs(
     mechanism: Mechanism, users: float, among: Positions | None, max_entries: int = MAX_TABLE_ENTRIES
 ) -> OutputEnumeration | None:
-    """Return all outputs; None if their table would have more than `max_entries`."""
+    """Return all outputs that a mechanism draws; None if their table would have more than `max_entries`.
+
+    Reports may lack attributes all the same: `sent_outputs` enumerates what could have been sent in their place.
+    """
     space = mechanism.output_space
     values = len(mechanism.domain) if among is None else among.size
 
@@ -73,7 +76,7 @@ def enumerate_outputs(
 
     def position_of(sent: Codes) -> Positions:
         distinct, back = index_codes(np.concatenate([codes, sent]))
-        positions = np.empty(len(distinct), dtype=np.int64)
+        positions = np.full(len(distinct), -1, dtype=np.int64)  # of an output that is not listed: no count takes it
         positions[back[: len(codes)]] = np.arange(len(codes))
         return positions[back[len(codes) :]]
 

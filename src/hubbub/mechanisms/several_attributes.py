@@ -249,10 +249,23 @@ class SeveralAttributes(Mechanism):
         Channel
             P(output | value), values by outputs.
         """
-        whole = self._box_channel(codes)
+        return matrix_if_small(self._box_channel(codes), self.places_among(among), terms=len(self.parts_))
+
+    def places_among(self, among: Positions | None) -> Positions | None:
+        """Return the places of some values among all combinations, the impossible ones included; None for all of these.
+
+        Parameters
+        ----------
+        among
+            The positions of the values; None for all values.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            One place for each value.
+        """
         cells = self.domain.cells
-        kept = cells if among is None else (among if cells is None else cells[among])
-        return matrix_if_small(whole, kept, terms=len(self.parts_))
+        return cells if among is None else (among if cells is None else cells[among])
 
     @abstractmethod
     def _box_channel(self, codes: Codes) -> Channel:
