@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,9 +17,14 @@ import pytest
 from numpy.typing import NDArray
 
 import hubbub as hb
+from hubbub.comparison import score_sources
+from hubbub.comparison.score_sources import Deals, Simulations, report_kinds, score_source
 from hubbub.goodness_of_fit.evidence import collect_evidence
 from hubbub.goodness_of_fit.sent_outputs import enumerate_sent
+from hubbub.intervals.contaminated_region import _listed
 from hubbub.intervals.set_intervals import ADDED_USERS, EVEN_PART, SetShares, set_shares
+from hubbub.intervals.standard_errors import UNDETERMINED, fisher_information, standard_errors
+from hubbub.likelihood import Likelihood
 from hubbub.mechanisms.several_attributes import SeveralAttributes
 from terminal import hubbub
 
@@ -34,6 +40,8 @@ SPLIT = hb.Split(s=S, t=T)
 ONE = hb.SampleOne(s=S, t=T, probabilities={"s": 0.25, "t": 0.75})
 FAKES = hb.SampleOneWithFakes(s=S, t=T)
 TRUTH = np.array([0.3, 0.1, 0.1, 0.05, 0.25, 0.2])
+TOWN_A = np.array([1.0, 0.0, 0.0, 1.0, 0.0, 0.0])
+SEX_F = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
 
 
 def lacking(outputs: object, rng: np.random.Generator, s: float, t: float) -> Entries:
@@ -94,6 +102,13 @@ def dense_information(entries: Entries, theta: Floats) -> Floats:
         columns = dense(kind)
         total += counts.sum() * (columns / (theta @ columns)) @ columns.T
     return total / len(entries)
+
+
+def dense_error(information: Floats, users: int, weights: Floats) -> float:
+    """Return sqrt(w' Z (Z' I Z)^+ Z' w / n), Z a basis of the vectors with sum 0."""
+    basis = np.linalg.svd(np.ones((1, len(information))))[2][1:].T
+    inner = np.linalg.pinv(basis.T @ information @ basis, rcond=1e-12, hermitian=True)
+    return float(np.sqrt(weights @ basis @ inner @ basis.T @ weights / users))
 
 
 # -- the outputs that could have been sent -----------------------------------------------------------------------------
@@ -171,7 +186,9 @@ def test_nothing_stops_at_what_is_missing(study: str) -> None:
     assert not hb.fit_test(reports).rejected
     assert "users" in str(hb.check(reports))
     assert hb.resolve(reports).explain()
+    assert not math.isnan(hb.interval(reports, {"s": "f"}, fakes=0.01).low)
     assert hb.independence(reports, "s", "t").explain()
+    assert len(hb.compare(reports, STUDIES["many lack one"]()).to_frame())
 
 
 def test_reports_are_compared_among_those_with_the_same_attributes() -> None:
@@ -280,3 +297,106 @@ def test_shares_of_sets_from_several_reports_of_a_user_hold_the_truth() -> None:
     shares = set_shares(repeated(20_000, 18, SPLIT, SPLIT), TRUTH)
     assert isinstance(shares, SetShares)
     assert (np.abs(shares.centre - TRUTH) < 4.0 * shares.deviations).all()
+
+
+# -- standard errors ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.5, 0.9])
+def test_standard_errors_are_those_of_the_reports_as_they_were_sent(missing: float) -> None:
+    entries = sent(SPLIT, 4_000, 19, s=0.1 * (1.0 - missing), t=missing)
+    reports = hb.Reports.from_outputs(SPLIT, entries)
+    expected = dense_information(entries, TRUTH)
+    np.testing.assert_allclose(fisher_information(reports, TRUTH), expected, rtol=1e-12)
+    found = standard_errors(reports, TRUTH, [TOWN_A, SEX_F])
+    assert found.numbers == pytest.approx([dense_error(expected, 4_000, own) for own in (TOWN_A, SEX_F)], rel=1e-6)
+
+
+def test_estimates_scatter_as_the_standard_errors_say() -> None:
+    """300 studies: the ratio has a relative standard deviation of 4%, and 16% are four of these."""
+    shares, errors = [], []
+    for seed in range(300):
+        reports = reports_of(SPLIT, 3_000, 1_000 + seed, t=0.9)
+        theta = hb.estimate(reports, "mle").probabilities
+        shares.append(float(TOWN_A @ theta))
+        errors.append(float(standard_errors(reports, TRUTH, [TOWN_A]).numbers[0]))
+    assert np.std(shares) / np.mean(errors) == pytest.approx(1.0, abs=0.16)
+
+
+@pytest.mark.parametrize("mechanism", [SPLIT, ONE], ids=["split", "one"])
+def test_an_attribute_that_nobody_sent_is_not_determined(mechanism: SeveralAttributes) -> None:
+    reports = hb.Reports.from_outputs(mechanism, [("x", None)] * 300 + [("z", None)] * 200)
+    found = standard_errors(reports, TRUTH, [TOWN_A, SEX_F])
+    assert found.reasons == (UNDETERMINED, "")
+    assert math.isnan(found.numbers[0])
+    of_sex = np.array([SEX_F @ TRUTH, 1.0 - SEX_F @ TRUTH])
+    alone = standard_errors(hb.Reports.from_counts(S, [300, 0, 200]), of_sex, [np.array([1.0, 0.0])])
+    assert found.numbers[1] == pytest.approx(alone.numbers[0], rel=1e-9)
+    frame = hb.compare(reports, reports).to_frame()
+    assert frame["standard_error"].isna().all()
+    band = hb.band(reports, of="t").to_frame()
+    assert band["standard_error"].isna().all()
+
+
+# -- comparisons -------------------------------------------------------------------------------------------------------
+
+
+def test_users_are_dealt_among_those_with_the_same_attributes() -> None:
+    first, second = reports_of(SPLIT, 9_000, 20, t=0.9), reports_of(SPLIT, 6_000, 21, t=0.1)
+    kinds = report_kinds([first, second])
+    assert kinds is not None
+    assert {int(kind) for own in kinds for kind in own} == {0, 1}
+    points = [Likelihood.of(own).at(TRUTH) for own in (first, second)]
+    source = score_source(points, [first, second], kinds, 50, np.random.default_rng(0))
+    assert isinstance(source, Deals)
+    # Few of the first group say anything about towns, and so it stays however users are dealt.
+    told = [own @ TOWN_A @ TOWN_A for own in source.informations / np.array([0.6, 0.4])[:, None, None]]
+    exact = [fisher_information(own, TRUTH) @ TOWN_A @ TOWN_A for own in (first, second)]
+    assert told == pytest.approx(exact, rel=0.1)
+    assert report_kinds([first, reports_of(SPLIT, 300, 22)]) is None  # nobody of the second lacks any
+
+
+def test_the_normal_limit_of_deals_is_for_users_of_one_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(score_sources, "MAX_DEALT_COUNTS", 10)
+    first, second = reports_of(SPLIT, 900, 20, t=0.9), reports_of(SPLIT, 600, 21, t=0.1)
+    points = [Likelihood.of(own).at(TRUTH) for own in (first, second)]
+    source = score_source(points, [first, second], report_kinds([first, second]), 50, np.random.default_rng(0))
+    assert isinstance(source, Simulations)
+    for own, information, share in zip((first, second), source.informations, (0.6, 0.4), strict=True):
+        np.testing.assert_allclose(information, share * fisher_information(own, TRUTH), rtol=1e-12)
+
+
+def test_several_reports_of_a_user_are_of_a_kind_with_their_attributes() -> None:
+    kinds = report_kinds([repeated(800, 23, SPLIT, SPLIT), repeated(800, 24, SPLIT, SPLIT)])
+    assert kinds is not None
+    assert len({int(kind) for own in kinds for kind in own}) == 6
+
+
+def test_differences_have_the_errors_of_each_group() -> None:
+    first, second = reports_of(SPLIT, 2_000, 25, t=0.9), reports_of(SPLIT, 2_000, 26, t=0.1)
+    frame = hb.compare(first, second).to_frame()
+    each = [hb.band(own).to_frame()["standard_error"] for own in (first, second)]
+    np.testing.assert_allclose(frame["standard_error"], np.hypot(*each), rtol=1e-9)
+
+
+# -- fakes -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_fake_claims_any_set_of_attributes() -> None:
+    reports = reports_of(SPLIT, 4_000, 27, t=0.5) + hb.Reports.from_outputs(SPLIT, [(None, "p")] * 30)
+    listed, note = _listed(reports, TRUTH, 0.02)
+    assert sorted(round(own.counts.sum()) for own in listed) == sorted(
+        round(counts.sum()) for counts in tallies(sent(SPLIT, 4_000, 27, t=0.5)).values()
+    )
+    assert note == "30 users were left out: fakes could drown reports like theirs."
+    for own in listed:
+        assert (own.channel.dense() * np.exp(own.channel.log_scale)).sum(axis=1) == pytest.approx(np.ones(6))
+
+
+def test_rare_outputs_of_each_set_of_attributes_are_pooled() -> None:
+    reports = reports_of(SPLIT, 150, 28, t=0.5)
+    listed, _ = _listed(reports, TRUTH, 0.01)
+    assert len(listed) == 2
+    for own in listed:
+        expected = own.counts.sum() * (TRUTH @ (own.channel.dense() * np.exp(own.channel.log_scale)))
+        assert expected.min() >= 5.0
