@@ -13,6 +13,7 @@ from hubbub.goodness_of_fit.count_tables import CellText
 from hubbub.mechanisms import Geometric, Mechanism, PlanarGeometric, SubsetSelection
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.output_spaces import index_codes
+from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 
 MAX_TABLE_ENTRIES = 10_000_000  # of probabilities (80 MB)
@@ -41,6 +42,8 @@ def can_list(mechanism: Mechanism, max_entries: int = MAX_TABLE_ENTRIES) -> bool
         return math.comb(len(mechanism.domain), int(mechanism.size or 1)) <= MAX_LISTED_SETS
     if isinstance(mechanism, Geometric) or (isinstance(mechanism, PlanarGeometric) and not mechanism.truncated):
         return True
+    if isinstance(mechanism, SeveralAttributes) and not all(can_list(part) for part in mechanism.parts.values()):
+        return False
     outputs = mechanism.outputs
     return outputs is not None and len(outputs) * len(mechanism.domain) <= max_entries
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -19,7 +18,7 @@ from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Product
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.parameters import Probability
-from hubbub.mechanisms.several_attributes import MAX_LISTED_OUTPUTS, Builder, SeveralAttributes, plain_epsilon
+from hubbub.mechanisms.several_attributes import Builder, SeveralAttributes, plain_epsilon
 from hubbub.sampling import RandomSource
 
 
@@ -128,13 +127,6 @@ class Split(SeveralAttributes):
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the parts
         """The sum over the attributes."""
         return math.fsum(plain_epsilon(part) for _, part in self.parts_)
-
-    @cached_property
-    def _all_codes(self) -> Codes | None:
-        sizes = self._sides_listed()
-        if sizes is None or math.prod(sizes) > MAX_LISTED_OUTPUTS:
-            return None
-        return np.stack(np.unravel_index(np.arange(math.prod(sizes)), sizes), axis=1)
 
     def _box_channel(self, codes: Codes) -> Channel:
         return KroneckerChannel(*self._factors(codes))
