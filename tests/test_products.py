@@ -238,6 +238,52 @@ def test_matrices_and_epsilons_are_those_of_the_definition(kind: type) -> None:
     np.testing.assert_allclose(np.exp(channel.log_dense()), matrix, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("part", "count"),
+    [(hb.OptimizedUnary(TOWN, 1.0), 8), (hb.Rappor(TOWN, 2.0), 8), (hb.SubsetSelection(TOWN, 1.0, size=2), 3)],
+    ids=lambda own: type(own).__name__,
+)
+def test_outputs_that_are_rows_of_bits_are_listed_where_they_are_few(
+    kind: type, part: hb.Mechanism, count: int
+) -> None:
+    parts = {"town": part, "sex": PARTS["sex"]}
+    mechanism = kind(**parts)
+    matrix = mechanism.matrix()
+    assert matrix.shape == (6, count + 2 if kind is hb.SampleOne else 2 * count)
+    given = [own.matrix() for own in parts.values()]
+    if kind is hb.Split:
+        np.testing.assert_allclose(matrix, np.kron(*given), rtol=1e-12)
+    if kind is hb.SampleOne:
+        each = [np.kron(given[0], np.ones((2, 1))), np.kron(np.ones((3, 1)), given[1])]
+        np.testing.assert_allclose(matrix, np.concatenate(each, axis=1) / 2, rtol=1e-12)
+    np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=1e-12)
+    codes = mechanism.output_space.encode(mechanism.outputs)
+    np.testing.assert_allclose(np.exp(mechanism.log_columns(codes)), matrix, rtol=1e-12)
+    counts = 20 * np.arange(1, len(codes) + 1)
+    reports = hb.Reports.from_counts(mechanism, counts)
+    assert reports.users == counts.sum()
+    fit = hb.fit_test(reports)
+    assert any(own.name == "shares of outputs" for own in fit.parts)
+
+
+@pytest.mark.parametrize(
+    ("parts", "got"),
+    [
+        ({"a": hb.OptimizedUnary(hb.Integers(0, 19), 1.0), "b": PARTS["sex"]}, "OptimizedUnary for a, with too many"),
+        ({"a": PARTS["sex"], "b": hb.Geometric(AGE, 1.0)}, "Geometric for b, with too many"),
+        ({"a": hb.LocalHashing(TOWN, 1.0), "b": PARTS["sex"]}, "LocalHashing for a, with too many"),
+        ({name: hb.OptimizedUnary(hb.Integers(0, 6), 1.0) for name in "abc"}, "2,097,152"),
+    ],
+)
+def test_a_matrix_that_is_too_wide_says_by_what(parts: dict[str, hb.Mechanism], got: str) -> None:
+    mechanism = hb.Split(parts)
+    assert mechanism.outputs is None
+    with pytest.raises(hb.MechanismError) as caught:
+        mechanism.matrix()
+    assert caught.value.got == f"{got} outputs"
+
+
 def test_fakes_protect_one_attribute_better_than_all() -> None:
     """Arcolezi and others (2021) state log(1 + (e^epsilon - 1) / d): that holds where one attribute differs."""
     four = hb.Categories(list("abcd"))

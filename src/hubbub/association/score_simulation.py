@@ -15,10 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.core.arrays import Floats
-from hubbub.goodness_of_fit.output_enumeration import MAX_TABLE_ENTRIES, enumerate_outputs
+from hubbub.goodness_of_fit.sent_outputs import enumerate_sent
 from hubbub.intervals.deviance_cutoff import information_per_user, score_covariance
 from hubbub.likelihood import Point
-from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.reports import Reports, Singles
 
 MAX_DRAWN_COUNTS = 20_000_000  # draws x outputs: with more, the normal limit is drawn
@@ -87,39 +86,12 @@ def output_tables(reports: Reports) -> list[OutputTable] | None:
     """Return what users can send, those of each mechanism and with each set of attributes apart; None if too much."""
     tables = []
     for block in reports.blocks:
-        if not isinstance(block, Singles):
-            return None
-        found = (
-            _by_attributes(block, block.mechanism)
-            if isinstance(block.mechanism, SeveralAttributes)
-            else _listed(block, reports)
+        sent = (
+            enumerate_sent(block.mechanism, block.codes, block.users, reports.domain.among)
+            if isinstance(block, Singles)
+            else None
         )
-        if found is None:
+        if sent is None:
             return None
-        tables += found
-    return tables
-
-
-def _listed(block: Singles, reports: Reports) -> list[OutputTable] | None:
-    outputs = enumerate_outputs(block.mechanism, block.users, reports.domain.among)
-    return None if outputs is None else [OutputTable(outputs.probabilities, block.users)]
-
-
-def _by_attributes(block: Singles, mechanism: SeveralAttributes) -> list[OutputTable] | None:
-    """Return a table for each set of attributes that users sent: which they sent depends on nothing."""
-    parts = []
-    for part in mechanism.parts.values():
-        listed = enumerate_outputs(part, block.users, None)
-        if listed is None:
-            return None
-        parts.append(listed.probabilities)
-    sent = np.stack([mechanism.output_space.entries(block.codes, place)[1] for place in range(len(parts))], axis=1)
-    kinds, which = np.unique(sent, axis=0, return_inverse=True)
-    users = np.bincount(which.ravel(), weights=block.counts).astype(np.int64)
-    tables = []
-    for kind, own in zip(kinds, users.tolist(), strict=True):
-        given = [part if has else None for part, has in zip(parts, kind, strict=True)]
-        if len(mechanism.domain) * math.prod(part.shape[1] for part in given if part is not None) > MAX_TABLE_ENTRIES:
-            return None
-        tables.append(OutputTable(mechanism.joint_probabilities(given), own))
+        tables += [OutputTable(own.outputs.probabilities, int(block.weights[own.rows].sum())) for own in sent]
     return tables

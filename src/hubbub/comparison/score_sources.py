@@ -12,12 +12,14 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
-from hubbub.core.arrays import Floats, Positions
-from hubbub.goodness_of_fit.output_enumeration import enumerate_outputs
+from hubbub.core.arrays import Codes, Floats, Positions
+from hubbub.goodness_of_fit.sent_outputs import AttributeSets, enumerate_sent
 from hubbub.intervals.deviance_cutoff import information_per_user, score_covariance
 from hubbub.likelihood import Point
-from hubbub.reports import Block, Joint, Reports, Singles
+from hubbub.mechanisms import Mechanism
+from hubbub.reports import BitSums, Block, Joint, Reports, Singles
 
 MAX_DEALT_COUNTS = 50_000_000  # draws x patterns: with more, the normal limit of the deals is drawn
 RATIO_DIGITS = 12  # of relative likelihoods that count as equal
@@ -49,15 +51,32 @@ def report_kinds(groups: Sequence[Reports]) -> list[Positions] | None:
 
 
 def _kinds_of_block(block: Block) -> tuple[list[object], Positions]:
-    """Return the mechanisms that users ran, and which of these each pattern has; nothing where only sums are known."""
-    if isinstance(block, Singles):
-        return [block.mechanism], np.zeros(len(block.codes), dtype=np.int64)
-    if not isinstance(block, Joint):
+    """Return what users ran and which attributes they sent, and which of these each pattern has.
+
+    Nothing where only sums are known.
+    """
+    if isinstance(block, BitSums):
         return [], np.empty(0, dtype=np.int64)
-    owner = np.repeat(np.arange(len(block.sources)), [len(codes) for _, codes in block.sources])
-    times = np.stack([block.repeats[:, owner == source].sum(axis=1) for source in range(len(block.sources))], axis=1)
-    distinct, which = np.unique(times, axis=0, return_inverse=True)
-    return [tuple(zip(block.mechanisms, row, strict=True)) for row in distinct.tolist()], which.ravel()
+    if isinstance(block, Singles):
+        return _kinds_of_outputs(block.mechanism, block.codes)
+    assert isinstance(block, Joint)  # noqa: S101  # there are three kinds of blocks
+    kinds: list[object] = []
+    owner: list[Positions] = []
+    for mechanism, codes in block.sources:
+        own, which = _kinds_of_outputs(mechanism, codes)
+        owner.append(len(kinds) + which)
+        kinds += own
+    items = np.concatenate(owner)
+    of_kind = sparse.csr_array((np.ones(items.size, dtype=np.int64), (np.arange(items.size), items)))
+    distinct, which = np.unique((block.repeats @ of_kind).toarray(), axis=0, return_inverse=True)
+    sent = [tuple((kind, times) for kind, times in zip(kinds, row, strict=True) if times) for row in distinct.tolist()]
+    return list(sent), which.ravel()
+
+
+def _kinds_of_outputs(mechanism: Mechanism, codes: Codes) -> tuple[list[object], Positions]:
+    """Return the mechanism with each set of attributes that was sent, and which of these each output has."""
+    sets = AttributeSets.of(mechanism, codes)
+    return [(mechanism, *has) for has in sets.distinct.tolist()], sets.which
 
 
 class ScoreSource(ABC):
@@ -82,13 +101,17 @@ def score_source(
     draws: int,
     rng: np.random.Generator,
 ) -> ScoreSource:
-    """Return deals where users are exchangeable, simulations elsewhere."""
+    """Return deals where users of a kind are exchangeable, simulations elsewhere.
+
+    The normal limit of deals is that of a single kind: several may have unlike shares of each group.
+    """
     if any(reports.survey is not None for reports in groups):
         return SampledScores(points, rng)
     if kinds is None:
         return Simulations(points, groups, rng)
-    patterns = sum(point.likelihood.channel.patterns for point in points)
-    return Deals(points, kinds, rng) if patterns * draws <= MAX_DEALT_COUNTS else NormalDeals(points, rng)
+    if sum(point.likelihood.channel.patterns for point in points) * draws <= MAX_DEALT_COUNTS:
+        return Deals(points, kinds, rng)
+    return NormalDeals(points, rng) if not any(own.any() for own in kinds) else Simulations(points, groups, rng)
 
 
 class Deals(ScoreSource):
@@ -253,15 +276,19 @@ class Simulations(ScoreSource):
 
 
 def _tables(reports: Reports, point: Point) -> list[tuple[Floats, Floats, int]] | None:
-    """Return the likelihoods of all possible outputs, their probabilities and the users, for each mechanism."""
+    """Return the likelihoods of all possible outputs, their probabilities and the users: those of each kind apart."""
     tables = []
     for block in reports.blocks:
-        if not isinstance(block, Singles):
+        sent = (
+            enumerate_sent(block.mechanism, block.codes, reports.users, reports.domain.among)
+            if isinstance(block, Singles)
+            else None
+        )
+        if sent is None:
             return None
-        outputs = enumerate_outputs(block.mechanism, reports.users, reports.domain.among)
-        if outputs is None:
-            return None
-        fitted = point.theta @ outputs.probabilities
-        possible = fitted > 0.0
-        tables.append((outputs.probabilities[:, possible], fitted[possible], block.users))
+        for own in sent:
+            fitted = point.theta @ own.outputs.probabilities
+            possible = fitted > 0.0
+            users = int(block.weights[own.rows].sum())
+            tables.append((own.outputs.probabilities[:, possible], fitted[possible], users))
     return tables

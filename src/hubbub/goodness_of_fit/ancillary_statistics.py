@@ -1,7 +1,8 @@
-"""Laws that do not depend on theta: how large sets are, how often reports repeat, how much a user's reports agree.
+"""Laws that do not depend on theta: how large sets are, which attribute is sent, how reports repeat and agree.
 
 The number of values in a unary or hashed report's set is the value's own bit and k - 1 independent others, whatever the
-value. Only few pairs of reports, or seeds, can be equal. Two reports from one permanent response agree in each bit with
+value. The attribute of a report of `SampleOne` is chosen without looking at the values. Only few pairs of reports, or
+seeds, can be equal. Two reports from one permanent response agree in each bit with
 the same probability, whatever that response is.
 """
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.goodness_of_fit.output_enumeration import can_list
-from hubbub.mechanisms import LocalHashing, LongitudinalRappor, Mechanism, SubsetSelection
+from hubbub.mechanisms import LocalHashing, LongitudinalRappor, Mechanism, SampleOne, SubsetSelection
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 
@@ -33,6 +34,7 @@ class KnownLaw(NamedTuple):
     counts: Floats
     probabilities: Floats
     noun: str
+    names: tuple[str, ...] = ()  # of what is counted, where that is not a number of `noun`
 
 
 class Repeats(NamedTuple):
@@ -88,6 +90,15 @@ def set_size_law(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
         ("number of ones", "ones") if isinstance(mechanism, UnaryEncoding) else ("size of sets", "values in the set")
     )
     return KnownLaw(f"{name}, {type(mechanism).__name__}", counts, probabilities, noun)
+
+
+def choice_law(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
+    """Return the law of the attribute that is sent; None for mechanisms that choose none."""
+    if not isinstance(mechanism, SampleOne):
+        return None
+    counts = outputs.counts @ mechanism.output_space.present(outputs.codes)
+    names, chances = zip(*mechanism.probabilities.items(), strict=True)
+    return KnownLaw("attribute that is sent", counts, np.array(chances), "reports", tuple(names))
 
 
 def agreement_law(mechanism: Mechanism, codes: Codes, first: Positions, second: Positions) -> KnownLaw | None:

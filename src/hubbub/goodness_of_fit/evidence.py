@@ -15,12 +15,14 @@ from hubbub.goodness_of_fit.ancillary_statistics import (
     Repeats,
     SetMechanism,
     agreement_law,
+    choice_law,
     pair_probabilities,
     repeats_of,
     set_size_law,
 )
-from hubbub.goodness_of_fit.count_tables import BitMoments, CountTable, sum_by_position
-from hubbub.goodness_of_fit.output_enumeration import can_list_pairs, coarsen, enumerate_outputs
+from hubbub.goodness_of_fit.count_tables import MIN_CELL_USERS, BitMoments, CountTable, sum_by_position
+from hubbub.goodness_of_fit.output_enumeration import can_list_pairs, coarsen
+from hubbub.goodness_of_fit.sent_outputs import AttributeSets, enumerate_sent
 from hubbub.mechanisms import Mechanism
 from hubbub.reports import BitSums, Joint, Reports, Singles
 
@@ -76,23 +78,26 @@ def collect_evidence(reports: Reports, rng: np.random.Generator) -> Evidence:
     if values > MAX_COMPARED_VALUES:
         limits.append(f"shares of outputs are compared for at most {MAX_COMPARED_VALUES:,} values")
     else:
-        candidates: list[tuple[tuple[Mechanism, ...], CountTable | None]] = []
+        candidates: list[tuple[tuple[Mechanism, ...], list[CountTable] | None]] = []
         candidates += [
-            ((mechanism,), _single_table(mechanism, outputs, among)) for mechanism, outputs in one_each.items()
+            ((mechanism,), _single_tables(mechanism, outputs, among)) for mechanism, outputs in one_each.items()
         ]
-        candidates += [(pair, _pair_table(pair, *drawn, among)) for pair, drawn in pairs.items()]
-        for mechanisms, table in candidates:
-            if table is None:
+        candidates += [(pair, _pair_tables(pair, *drawn, among)) for pair, drawn in pairs.items()]
+        for mechanisms, found in candidates:
+            if found is None:
                 names = " and ".join(dict.fromkeys(type(mechanism).__name__ for mechanism in mechanisms))
                 limits.append(f"the outputs of {names} are too many to list")
             else:
-                tables.append(table)
+                tables += found
     laws = [law for mechanism, outputs in every.items() if (law := set_size_law(mechanism, outputs)) is not None]
+    laws += [law for mechanism, outputs in every.items() if (law := choice_law(mechanism, outputs)) is not None]
     laws += agreements
     repeats = [
         repeated for mechanism, outputs in one_each.items() if (repeated := repeats_of(mechanism, outputs)) is not None
     ]
-    return Evidence(tuple(tables), tuple(laws), tuple(repeats), tuple(dict.fromkeys(limits)))
+    # Fewer users cannot fill two cells: pooling for their sake would cost others a pilot sample.
+    testable = [table for table in tables if table.users >= 2 * MIN_CELL_USERS]
+    return Evidence(tuple(testable or tables), tuple(laws), tuple(repeats), tuple(dict.fromkeys(limits)))
 
 
 def _by_mechanism(block: Joint) -> Iterator[tuple[Mechanism, Codes, sparse.csr_array]]:
@@ -166,17 +171,19 @@ def _draw_pairs(block: Joint, rng: np.random.Generator) -> tuple[Positions, Posi
     return np.concatenate([items[:, 0], first]), np.concatenate([items[:, 1], second]), counts
 
 
-def _single_table(mechanism: Mechanism, outputs: Outputs, among: Positions | None) -> CountTable | None:
-    """Return a table of single outputs, or sums of bits if outputs are too many to list."""
+def _single_tables(mechanism: Mechanism, outputs: Outputs, among: Positions | None) -> list[CountTable] | None:
+    """Return a table of single outputs for each set of attributes; sums of bits if outputs are too many to list."""
     users = int(outputs.counts.sum())
-    listed = enumerate_outputs(mechanism, users, among)
+    listed = enumerate_sent(mechanism, outputs.codes, users, among)
     if listed is not None:
-        cells = listed.probabilities.shape[1]
-        counts = sum_by_position(listed.position_of(outputs.codes), outputs.counts, cells)
-        return CountTable(users, counts, listed.probabilities, listed.text)
+        tallies = [part.tally(*outputs) for part in listed]
+        return [
+            CountTable(int(counts.sum()), counts, part.outputs.probabilities, part.outputs.text)
+            for part, counts in zip(listed, tallies, strict=True)
+        ]
     if not isinstance(mechanism, SetMechanism):
         return None
-    return moments_of(mechanism, mechanism.support_counts(outputs.codes, outputs.counts), users, among)
+    return [moments_of(mechanism, mechanism.support_counts(outputs.codes, outputs.counts), users, among)]
 
 
 def moments_of(mechanism: SetMechanism, ones: Floats, users: int, among: Positions | None) -> BitMoments:
@@ -194,24 +201,57 @@ def moments_of(mechanism: SetMechanism, ones: Floats, users: int, among: Positio
     return BitMoments(users, ones, probabilities, text, own=pair.own, other=pair.neither, kept=among)
 
 
-def _pair_table(
+def _pair_tables(
     pair: tuple[Mechanism, ...], first: Codes, second: Codes, counts: Floats, among: Positions | None
+) -> list[CountTable] | None:
+    """Return a table of pairs for each two sets of attributes, unordered if both are the same set of one mechanism.
+
+    None if outputs are too many to list.
+    """
+    same = pair[0] == pair[1]
+    if same:  # of two outputs with different attributes, that with the lower set comes first
+        here, there = AttributeSets.of(pair[0], np.concatenate([first, second])).which.reshape(2, -1)
+        lower = (here <= there).reshape(-1, *[1] * (first.ndim - 1))
+        first, second = np.where(lower, first, second), np.where(lower, second, first)
+        here, there = np.minimum(here, there), np.maximum(here, there)
+    else:
+        here, there = (AttributeSets.of(one, codes).which for one, codes in zip(pair, (first, second), strict=True))
+    tables = []
+    for one, other in np.unique(np.stack([here, there], axis=1), axis=0).tolist():
+        rows = (here == one) & (there == other)
+        unordered = same and one == other
+        table = _pair_table(pair, first[rows], second[rows], counts[rows], among, unordered=unordered)
+        if table is None:
+            return None
+        tables.append(table)
+    return tables
+
+
+def _pair_table(
+    pair: tuple[Mechanism, ...],
+    first: Codes,
+    second: Codes,
+    counts: Floats,
+    among: Positions | None,
+    *,
+    unordered: bool,
 ) -> CountTable | None:
-    """Return the table of pairs, unordered if of one mechanism; None if outputs are too many to list."""
-    users, same = float(counts.sum()), pair[0] == pair[1]
-    sides = [coarsen(side) for mechanism in pair if (side := enumerate_outputs(mechanism, users, among)) is not None]
+    """Return the table of pairs, the outputs on each side with the same attributes; None if these are too many."""
+    users = float(counts.sum())
+    listed = [enumerate_sent(one, codes, users, among) for one, codes in zip(pair, (first, second), strict=True)]
+    sides = [coarsen(part.outputs) for own in listed if own is not None for part in own]
     if len(sides) < 2:
         return None
     left, right = sides
     rows, columns = np.indices((left.probabilities.shape[1], right.probabilities.shape[1])).reshape(2, -1)
     here, there = left.position_of(first), right.position_of(second)
-    if same:
+    if unordered:
         rows, columns = rows[rows <= columns], columns[rows <= columns]
         here, there = np.minimum(here, there), np.maximum(here, there)
     cell = np.zeros((left.probabilities.shape[1], right.probabilities.shape[1]), dtype=np.int64)
     cell[rows, columns] = np.arange(rows.size)
     probabilities = left.probabilities[:, rows] * right.probabilities[:, columns]
-    if same:
+    if unordered:
         probabilities *= np.where(rows < columns, 2.0, 1.0)
     sums = sum_by_position(cell[here, there], counts, rows.size)
 

@@ -13,6 +13,7 @@ from hubbub.goodness_of_fit.count_tables import CellText
 from hubbub.mechanisms import Geometric, Mechanism, PlanarGeometric, SubsetSelection
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.output_spaces import index_codes
+from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 
 MAX_TABLE_ENTRIES = 10_000_000  # of probabilities (80 MB)
@@ -41,6 +42,8 @@ def can_list(mechanism: Mechanism, max_entries: int = MAX_TABLE_ENTRIES) -> bool
         return math.comb(len(mechanism.domain), int(mechanism.size or 1)) <= MAX_LISTED_SETS
     if isinstance(mechanism, Geometric) or (isinstance(mechanism, PlanarGeometric) and not mechanism.truncated):
         return True
+    if isinstance(mechanism, SeveralAttributes) and not all(can_list(part) for part in mechanism.parts.values()):
+        return False
     outputs = mechanism.outputs
     return outputs is not None and len(outputs) * len(mechanism.domain) <= max_entries
 
@@ -48,7 +51,10 @@ def can_list(mechanism: Mechanism, max_entries: int = MAX_TABLE_ENTRIES) -> bool
 def enumerate_outputs(
     mechanism: Mechanism, users: float, among: Positions | None, max_entries: int = MAX_TABLE_ENTRIES
 ) -> OutputEnumeration | None:
-    """Return all outputs; None if their table would have more than `max_entries`."""
+    """Return all outputs that a mechanism draws; None if their table would have more than `max_entries`.
+
+    Reports may lack attributes all the same: `sent_outputs` enumerates what could have been sent in their place.
+    """
     space = mechanism.output_space
     values = len(mechanism.domain) if among is None else among.size
 
@@ -73,7 +79,7 @@ def enumerate_outputs(
 
     def position_of(sent: Codes) -> Positions:
         distinct, back = index_codes(np.concatenate([codes, sent]))
-        positions = np.empty(len(distinct), dtype=np.int64)
+        positions = np.full(len(distinct), -1, dtype=np.int64)  # of an output that is not listed: no count takes it
         positions[back[: len(codes)]] = np.arange(len(codes))
         return positions[back[len(codes) :]]
 

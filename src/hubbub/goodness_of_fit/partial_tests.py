@@ -52,6 +52,8 @@ def law_test(law: KnownLaw) -> PartialTest | None:
 
     def text(cell: int) -> str:
         members = np.flatnonzero(pool == cell)
+        if law.names:
+            return f"{law.noun} about {', '.join(law.names[member] for member in members)}"
         span = str(members[0]) if members.size == 1 else f"{members[0]} to {members[-1]}"
         return f"{span} {law.noun}"
 

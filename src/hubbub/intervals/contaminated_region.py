@@ -3,8 +3,9 @@
 Outputs follow f = (1 - s) theta G + s r with r any distribution over the outputs (`channels.contaminated`): one more
 row for each output. The extremes of a statistic over all likely (theta, r) are those of a convex problem
 (`solvers.profile_extremes`). With several mechanisms a fake chooses which one to claim: up to s n of the n_m users of
-each mechanism may be fake, a share of s n / n_m; a mechanism most of whose users may be fakes is left out. Of users who
-sent several outputs one is drawn, as tuples of outputs are too many to list.
+each mechanism may be fake, a share of s n / n_m; a mechanism most of whose users may be fakes is left out. How often
+reports of `Split` lack attributes is no part of the mechanism: those with each set of attributes are like those of a
+mechanism of its own. Of users who sent several outputs one is drawn, as tuples of outputs are too many to list.
 
 **The cutoff.** What fakes send has as many unknowns as there are outputs. The maximum therefore explains part of the
 noise by fakes, and the deviance exceeds that of honest users alone: with chi-square's 3.84, intervals of the busiest
@@ -26,6 +27,7 @@ out (alone, it has `robust_scores`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -34,14 +36,15 @@ from scipy import sparse
 
 from hubbub.channels import Channel, ConcatenatedChannel, DenseChannel
 from hubbub.channels.contaminated import ContaminatedChannel
-from hubbub.core.arrays import Codes, Floats, frozen
+from hubbub.core.arrays import Codes, Floats, Positions, frozen
 from hubbub.core.errors import EstimateError
 from hubbub.core.text import plural
 from hubbub.core.validation import DEFAULT_SEED
 from hubbub.goodness_of_fit.count_tables import MIN_CELL_USERS, pools, sum_by_position
-from hubbub.goodness_of_fit.output_enumeration import enumerate_outputs
+from hubbub.goodness_of_fit.output_enumeration import OutputEnumeration, enumerate_outputs
+from hubbub.goodness_of_fit.sent_outputs import AttributeSets, enumerate_sent
 from hubbub.likelihood import Likelihood, Point
-from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms import Mechanism, Split
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.output_spaces import unique_codes
 from hubbub.reports import BitSums, Joint, Reports, Singles
@@ -60,7 +63,7 @@ SIMULATION_WORK = 2e9  # values squared times outputs, for all draws
 
 
 class _Sent(NamedTuple):
-    """One output of each user of a mechanism, over cells that may be pooled outputs."""
+    """One output of each user of a mechanism, or of those who sent the same attributes; cells may be pooled outputs."""
 
     mechanism: Mechanism
     channel: Channel
@@ -156,9 +159,9 @@ class _Simulation:
 
 
 def _listed(reports: Reports, theta: Floats, share: float) -> tuple[list[_Sent], str]:
-    """Return what users sent, by mechanism, and a note on what was left out."""
+    """Return what users sent, by what fakes may claim, and a note on what was left out."""
     sent, left_out, drawn = list[_Sent](), 0, 0
-    for mechanism, (codes, counts) in _one_output_each(reports).items():
+    for mechanism, codes, counts in _claims(reports):
         users = float(counts.sum())
         part = None
         if share * reports.users < MAX_FAKES_OF_MECHANISM * users:
@@ -183,8 +186,29 @@ def _listed(reports: Reports, theta: Floats, share: float) -> tuple[list[_Sent],
     if drawn:
         notes.append(f"One output of each of {plural(drawn, 'user')} who sent several was used.")
     if left_out:
-        notes.append(f"{plural(left_out, 'user')} of mechanisms that fakes could drown were left out.")
+        notes.append(f"{plural(left_out, 'user')} were left out: fakes could drown reports like theirs.")
     return sent, " ".join(notes)
+
+
+def _claims(reports: Reports) -> Iterator[tuple[Mechanism, Codes, Floats]]:
+    """Yield one output of each user, by what fakes may claim: a mechanism, and attributes where these are left open."""
+    for mechanism, (codes, counts) in _one_output_each(reports).items():
+        if not isinstance(mechanism, Split):
+            yield mechanism, codes, counts
+            continue
+        sets = AttributeSets.of(mechanism, codes)
+        for number in range(len(sets.distinct)):
+            yield mechanism, codes[sets.which == number], counts[sets.which == number]
+
+
+def _enumerated(mechanism: Mechanism, codes: Codes, users: float, among: Positions | None) -> OutputEnumeration | None:
+    """Return all outputs that could be sent in the place of some; None where these stand for sets, or are too many."""
+    if isinstance(mechanism, SetValuedOracle):
+        return None
+    if not isinstance(mechanism, Split):
+        return enumerate_outputs(mechanism, users, among)
+    sent = enumerate_sent(mechanism, codes, users, among)
+    return None if sent is None else sent[0].outputs  # all have the same attributes
 
 
 def _cells(mechanism: Mechanism, codes: Codes, counts: Floats, theta: Floats, reports: Reports) -> _Sent | None:
@@ -194,7 +218,7 @@ def _cells(mechanism: Mechanism, codes: Codes, counts: Floats, theta: Floats, re
     expected = users * channel.forward(theta) * np.exp(channel.log_scale)
     if expected.min() >= MIN_CELL_USERS:
         return _Sent(mechanism, channel, counts)
-    outputs = None if isinstance(mechanism, SetValuedOracle) else enumerate_outputs(mechanism, users, among)
+    outputs = _enumerated(mechanism, codes, users, among)
     if outputs is None:
         return None
     pool = pools(users * (theta @ outputs.probabilities))

@@ -17,12 +17,15 @@ sum of their scores, and `scatter` the sum of (s - H centre)(s - H centre)', or 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.goodness_of_fit.ancillary_statistics import SetMechanism, pair_probabilities
 from hubbub.goodness_of_fit.count_tables import sum_by_position
 from hubbub.goodness_of_fit.output_enumeration import OutputEnumeration, enumerate_outputs
+from hubbub.goodness_of_fit.sent_outputs import enumerate_sent
 from hubbub.mechanisms import Mechanism
 
 SMALLEST_FIT = 1e-300  # keeps what is 0 from being divided by
@@ -115,11 +118,30 @@ Scores = ListedScores | SetScores
 
 
 def scores_of(mechanism: Mechanism, reference: Floats, users: float, among: Positions | None) -> Scores | None:
-    """Return the scores of a mechanism's outputs, over the values at positions `among`; None where there are none."""
+    """Return the scores of what a mechanism draws, over the values at positions `among`; None where there are none."""
     outputs = enumerate_outputs(mechanism, users, among)
     if outputs is not None:
         return ListedScores(outputs, reference)
     return SetScores(mechanism, reference, among) if isinstance(mechanism, SetMechanism) else None
+
+
+class SentScores(NamedTuple):
+    """The scores of outputs with some set of attributes, and the places of those that were sent with it."""
+
+    scores: Scores
+    rows: Positions
+
+
+def scores_of_sent(
+    mechanism: Mechanism, codes: Codes, reference: Floats, users: float, among: Positions | None
+) -> list[SentScores] | None:
+    """Return the scores of encoded outputs, those of each set of attributes apart; None where there are none."""
+    listed = enumerate_sent(mechanism, codes, users, among)
+    if listed is not None:
+        return [SentScores(ListedScores(part.outputs, reference), part.rows) for part in listed]
+    if isinstance(mechanism, SetMechanism):
+        return [SentScores(SetScores(mechanism, reference, among), np.arange(len(codes)))]
+    return None
 
 
 def covariance_of_sets(mechanism: SetMechanism, theta: Floats) -> Floats:

@@ -32,12 +32,12 @@ from hubbub.core.arrays import Codes, Floats, Positions, frozen
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.serialization import Portable
 from hubbub.core.threads import threads_for
-from hubbub.goodness_of_fit.count_tables import sum_by_position
-from hubbub.goodness_of_fit.output_enumeration import enumerate_outputs
+from hubbub.goodness_of_fit.sent_outputs import enumerate_sent
 from hubbub.intervals.compact_covariance import CompactCovariance
-from hubbub.intervals.linear_scores import Scores, SetScores, scores_of
+from hubbub.intervals.linear_scores import Scores, SetScores, scores_of_sent
 from hubbub.intervals.local_shares import ListedOutputs, has_neighbours, local_shares
 from hubbub.intervals.oracle_shares import OracleSums, oracle_sums
+from hubbub.mechanisms import Mechanism
 from hubbub.reports import BitSums, Block, Joint, Reports, Singles
 
 MAX_MATRIX_VALUES = 2_000  # a square matrix over as many values takes 32 MB
@@ -160,12 +160,15 @@ def _structured_shares(reports: Reports, base: Floats) -> Generator[Progress, No
     for block in reports.blocks:
         if not isinstance(block, Singles):
             return NoSetShares(f"{size:,} values are too many for users who sent several outputs")
-        outputs = enumerate_outputs(block.mechanism, float(reports.users), domain.among, MAX_LISTED_ENTRIES)
-        if outputs is None or not has_neighbours(domain):
+        sent = (
+            enumerate_sent(block.mechanism, block.codes, float(reports.users), domain.among, MAX_LISTED_ENTRIES)
+            if has_neighbours(domain)
+            else None
+        )
+        if sent is None:
             name = type(block.mechanism).__name__
             return NoSetShares(f"{size:,} values are too many for the outputs of {name}")
-        counts = sum_by_position(outputs.position_of(block.codes), block.weights, outputs.probabilities.shape[1])
-        listed.append(ListedOutputs(outputs.probabilities, counts))
+        listed += [ListedOutputs(part.outputs.probabilities, part.tally(block.codes, block.weights)) for part in sent]
     found = yield from local_shares(domain, listed, base, ADDED_USERS)
     if found is None or not abs(float(found.centre.sum()) - 1.0) <= MAX_SUM_ERROR:
         return NoSetShares(f"the noise reaches too far to tell {size:,} values apart")
@@ -252,49 +255,77 @@ class _BlockSums(NamedTuple):
     scatter: Callable[[Floats], Floats]  # of the users' scores, around what a distribution predicts
 
 
+class _Source(NamedTuple):
+    """Outputs whose scores have one information: those of one mechanism, with the same attributes."""
+
+    scores: Scores
+    items: Positions  # their places among all outputs of the block
+    codes: Codes
+    counts: Floats  # how often users sent them
+
+
 def _block_sums(block: Block, base: Floats, users: float, among: Positions | None, spare: float) -> _BlockSums | None:
     """Return the sums; None if some mechanism has too many outputs to list."""
     if isinstance(block, BitSums):
-        scores: list[Scores] = [SetScores(block.mechanism, base, among)]
-        sums = [(scores[0], block.ones.astype(np.float64), float(block.users))]
-    else:
-        known = [scores_of(mechanism, base, users, among) for mechanism in block.mechanisms]
-        scores = [own for own in known if own is not None]
-        if len(scores) < len(known):
+        scores = SetScores(block.mechanism, base, among)
+        return _added([(scores, block.ones.astype(np.float64), float(block.users))], spare, None)
+    sources = _sources(block, base, users, among)
+    if sources is None:
+        return None
+    sums = [(own.scores, own.scores.tally(own.codes, own.counts), float(own.counts.sum())) for own in sources]
+    return _added(sums, spare, partial(_scatter_of_joint, block, sources, spare) if isinstance(block, Joint) else None)
+
+
+def _added(
+    sums: Sequence[tuple[Scores, Floats, float]], spare: float, joint: Callable[[Floats], Floats] | None
+) -> _BlockSums:
+    """Add up the scores of tallied outputs; `joint` is the scatter where outputs are not each of another user."""
+    size = len(sums[0][0].information)
+
+    def scatter(centre: Floats) -> Floats:
+        each = (own.scatter(tally, outputs, centre, spare=spare) for own, tally, outputs in sums)
+        return sum(each, np.zeros((size, size)))
+
+    total = sum((own.total(tally, outputs) for own, tally, outputs in sums), np.zeros(size))
+    information = sum((outputs * own.information for own, _, outputs in sums), np.zeros((size, size)))
+    return _BlockSums(total, information, joint or scatter)
+
+
+def _sources(block: Block, base: Floats, users: float, among: Positions | None) -> list[_Source] | None:
+    """Return the outputs of a block with their scores; None if some mechanism has too many to list."""
+    sources: list[_Source] = []
+    start = 0
+    for mechanism, codes, counts in _sent_outputs(block):
+        found = scores_of_sent(mechanism, codes, base, users, among)
+        if found is None:
             return None
-        by_source = zip(scores, _sent_outputs(block), strict=True)
-        sums = [(own, own.tally(codes, counts), float(counts.sum())) for own, (codes, counts) in by_source]
-    scatter = partial(scores[0].scatter, *sums[0][1:], spare=spare)
-    if isinstance(block, Joint):
-        scatter = partial(_scatter_of_joint, block, scores, spare)
-    total = sum((own.total(tally, outputs) for own, tally, outputs in sums), np.zeros(base.size))
-    information = sum((outputs * own.information for own, _, outputs in sums), np.zeros((base.size, base.size)))
-    return _BlockSums(total, information, scatter)
+        sources += [_Source(scores, start + rows, codes[rows], counts[rows]) for scores, rows in found]
+        start += len(codes)
+    return sources
 
 
-def _sent_outputs(block: Block) -> list[tuple[Codes, Floats]]:
+def _sent_outputs(block: Block) -> list[tuple[Mechanism, Codes, Floats]]:
     """Return the outputs of each mechanism, and how often users sent them."""
     if isinstance(block, Joint):
         starts = np.cumsum([len(codes) for _, codes in block.sources])[:-1]
         counts = np.split(np.asarray(block.weights @ block.repeats), starts)
-        return [(codes, sent) for (_, codes), sent in zip(block.sources, counts, strict=True)]
+        return [(mechanism, codes, sent) for (mechanism, codes), sent in zip(block.sources, counts, strict=True)]
     assert isinstance(block, Singles)  # noqa: S101  # there are three kinds of blocks
-    return [(block.codes, block.weights)]
+    return [(block.mechanism, block.codes, block.weights)]
 
 
-def _scatter_of_joint(block: Joint, scores: Sequence[Scores], spare: float, centre: Floats) -> Floats:
+def _scatter_of_joint(block: Joint, sources: Sequence[_Source], spare: float, centre: Floats) -> Floats:
     """Return the sum over users of the squares of their summed scores, some patterns at a time."""
     size = centre.size
-    scatter = sum((own.spare_scatter(spare, centre) for own in scores), np.zeros((size, size)))
-    starts = np.cumsum([0, *(len(codes) for _, codes in block.sources)])
+    scatter = sum((own.scores.spare_scatter(spare, centre) for own in sources), np.zeros((size, size)))
     step = max(1, CHUNK_ENTRIES // size)
     for first in range(0, block.counts.size, step):
-        repeats = sparse.csr_array(block.repeats[first : first + step])
+        repeats = sparse.csc_array(block.repeats[first : first + step])
         sums = np.zeros((repeats.shape[0], size))
-        for own, (_, codes), start, end in zip(scores, block.sources, starts[:-1], starts[1:], strict=True):
-            own_repeats = sparse.csc_array(repeats[:, start:end])
+        for own in sources:
+            own_repeats = sparse.csc_array(repeats[:, own.items])
             sent = np.flatnonzero(np.diff(own_repeats.indptr))
-            deviations = own.of(codes[sent]) - (own.information @ centre)[:, None]
+            deviations = own.scores.of(own.codes[sent]) - (own.scores.information @ centre)[:, None]
             sums += own_repeats[:, sent] @ deviations.T
         scatter += (sums * block.weights[first : first + step, None]).T @ sums
     return scatter

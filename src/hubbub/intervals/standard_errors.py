@@ -3,7 +3,7 @@
 The information per user about theta is the mean over users of
 
 * the sum over all outputs z of g_z g_z' / f_z, with f = theta G, where a user sent one output and all outputs can be
-  listed: those that nobody sent count as well;
+  listed: those that nobody sent count as well. A report that lacks attributes counts with the outputs of those it has;
 * g_i g_i' / f_i^2 for the pattern i that the user sent, otherwise (sets, hashes, several outputs, sums of bits).
 
 Both have the same mean. At a maximum with f = q, such as that of randomized response without zeros, they are equal.
@@ -35,7 +35,7 @@ import numpy as np
 
 from hubbub.core.arrays import Floats
 from hubbub.core.validation import DEFAULT_SEED
-from hubbub.goodness_of_fit.output_enumeration import enumerate_outputs
+from hubbub.goodness_of_fit.sent_outputs import enumerate_sent
 from hubbub.intervals.deviance_cutoff import information_per_user, score_covariance
 from hubbub.intervals.linear_scores import SMALLEST_FIT
 from hubbub.intervals.set_intervals import MIN_EIGENVALUE
@@ -103,17 +103,18 @@ def fisher_information(reports: Reports, theta: Floats) -> Floats:
     """Return the information per user about theta, a matrix over values."""
     information, others = np.zeros((theta.size, theta.size)), list[Block]()
     for block in reports.blocks:
-        listed = (
-            enumerate_outputs(block.mechanism, float(block.users), reports.domain.among)
+        sent = (
+            enumerate_sent(block.mechanism, block.codes, float(block.users), reports.domain.among)
             if isinstance(block, Singles)
             else None
         )
-        if listed is None:
+        if sent is None:
             others.append(block)
             continue
-        columns = listed.probabilities
-        fitted = np.maximum(theta @ columns, SMALLEST_FIT)
-        information += block.users * ((columns / fitted) @ columns.T)
+        for own in sent:
+            columns = own.outputs.probabilities
+            fitted = np.maximum(theta @ columns, SMALLEST_FIT)
+            information += block.weights[own.rows].sum() * ((columns / fitted) @ columns.T)
     if others:
         rest = reports if len(others) == len(reports.blocks) else replace(reports, blocks=tuple(others))
         likelihood = Likelihood.of(rest)

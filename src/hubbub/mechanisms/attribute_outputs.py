@@ -68,6 +68,10 @@ class AttributeOutputs(OutputSpace):
         chosen = own[has].astype(self._spaces[place].code_type)
         return (chosen[:, 0] if self._spaces[place].code_width is None else chosen), has
 
+    def present(self, codes: Codes) -> NDArray[np.bool_]:
+        """Return which attributes each output has, a column for each."""
+        return np.stack([self.entries(codes, place)[1] for place in range(len(self._parts))], axis=1)
+
     def some(self, codes: Codes, names: Sequence[str]) -> tuple[Codes, NDArray[np.bool_]]:
         """Return the codes of some attributes, in the order of `names`, for rows that have one, and which these are."""
         places = [[name for name, _ in self._parts].index(name) for name in names]

@@ -23,7 +23,7 @@ from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.fake_value_odds import FakeValueOdds, fake_value_odds
 from hubbub.mechanisms.one_at_random import OneAtRandom
 from hubbub.mechanisms.parameters import Probability
-from hubbub.mechanisms.several_attributes import MAX_LISTED_OUTPUTS, Builder, plain_epsilon
+from hubbub.mechanisms.several_attributes import Builder, plain_epsilon
 from hubbub.mechanisms.true_or_fake import TrueOrFake
 from hubbub.sampling import RandomSource
 from hubbub.sampling.weight_tables import TableLaw, table_of_floats
@@ -203,13 +203,6 @@ class SampleOneWithFakes(OneAtRandom):
         product, total = cls._check_budget(domain, epsilon)
         parts = cls._built(product, dict.fromkeys(product.attributes, total), mechanisms)
         return cls(product, probabilities=probabilities, fakes=fakes, **parts)
-
-    @cached_property
-    def _all_codes(self) -> Codes | None:
-        sizes = self._sides_listed()
-        if sizes is None or math.prod(sizes) > MAX_LISTED_OUTPUTS:
-            return None
-        return np.stack(np.unravel_index(np.arange(math.prod(sizes)), sizes), axis=1)
 
     def _box_channel(self, codes: Codes) -> Channel:
         factors, picks = self._factors(codes)

@@ -21,7 +21,7 @@ from hubbub.core.text import listed
 from hubbub.domains import Product
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.parameters import Probability
-from hubbub.mechanisms.several_attributes import MAX_LISTED_OUTPUTS, Builder, SeveralAttributes, plain_epsilon
+from hubbub.mechanisms.several_attributes import Builder, SeveralAttributes, plain_epsilon
 from hubbub.sampling import RandomSource
 from hubbub.sampling.fraction_table import FractionTable
 
@@ -176,15 +176,14 @@ class SampleOne(OneAtRandom):
         """The largest of the attributes'."""
         return max(plain_epsilon(part) for _, part in self.parts_)
 
-    @cached_property
-    def _all_codes(self) -> Codes | None:
-        sizes = self._sides_listed()
-        if sizes is None or sum(sizes) > MAX_LISTED_OUTPUTS:
-            return None
-        codes = np.tile(self.output_space.nothing, (sum(sizes), 1))
-        for place, (size, end) in enumerate(zip(sizes, np.cumsum(sizes), strict=True)):
-            codes[end - size : end, place] = np.arange(size)
-        return codes
+    def _count_outputs(self, sizes: Sequence[int]) -> int:
+        """Return the sum: an output is one of some attribute."""
+        return sum(sizes)
+
+    def _combined(self, listed: Sequence[Codes]) -> Codes:
+        """Return the outputs of each attribute, one attribute after the other."""
+        owner = np.repeat(np.arange(len(listed)), [len(own) for own in listed])
+        return self.output_space.joined(listed, owner[:, None] == np.arange(len(listed)))
 
     def _box_channel(self, codes: Codes) -> Channel:
         factors, picks = self._factors(codes)

@@ -60,6 +60,10 @@ class OutputSpace(ABC):
         """Return one encoded output as sentences name it; `codes` has one line."""
         return self.write(self.decode(codes)[0])
 
+    def present(self, codes: Codes) -> NDArray[np.bool_]:
+        """Return which attributes each output has, a column for each; no column where outputs are not of attributes."""
+        return np.ones((len(codes), 0), dtype=bool)
+
     @property
     def size(self) -> int | None:
         """The number of outputs, where codes are positions in a list; None otherwise."""

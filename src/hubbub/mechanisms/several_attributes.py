@@ -22,6 +22,7 @@ from hubbub.domains import Domain, Product
 from hubbub.domains.product import check_named_once
 from hubbub.mechanisms.attribute_outputs import AttributeOutputs, Sent
 from hubbub.mechanisms.base import Mechanism, matrix_too_wide
+from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.mechanisms.parameters import check_epsilon
 from hubbub.sampling import Law, RandomSource
 
@@ -177,7 +178,28 @@ class SeveralAttributes(Mechanism):
     @cached_property
     def _all_codes(self) -> Codes | None:
         """The codes of all outputs, in order; None where they are too many."""
-        return None
+        listed = self._listed_parts
+        if listed is None or self._count_outputs([len(own) for own in listed]) > MAX_LISTED_OUTPUTS:
+            return None
+        return self._combined(listed)
+
+    @cached_property
+    def _listed_parts(self) -> list[Codes] | None:
+        """The codes of all outputs of each attribute, in order; None where one has too many to be listed."""
+        listed = [_listed(part) for _, part in self.parts_]
+        known = [codes for codes in listed if codes is not None]
+        return known if len(known) == len(listed) else None
+
+    def _count_outputs(self, sizes: Sequence[int]) -> int:
+        """Return how many outputs there are, given how many each attribute has: all combinations."""
+        return math.prod(sizes)
+
+    def _combined(self, listed: Sequence[Codes]) -> Codes:
+        """Return the codes of all outputs, given those of each attribute."""
+        sizes = [len(own) for own in listed]
+        places = np.unravel_index(np.arange(math.prod(sizes)), sizes)
+        columns = [own[place] for own, place in zip(listed, places, strict=True)]
+        return self.output_space.joined(columns, np.ones((math.prod(sizes), len(sizes)), dtype=bool))
 
     @property
     def outputs(self) -> Array | None:
@@ -197,15 +219,13 @@ class SeveralAttributes(Mechanism):
         MechanismError
             If there are too many outputs.
         """
-        if self._all_codes is None:
-            raise matrix_too_wide(type(self).__name__, f"more than {MAX_LISTED_OUTPUTS:,}")
-        return np.exp(self.log_columns(self._all_codes))
-
-    def _sides_listed(self) -> list[int] | None:
-        """Return how many outputs each attribute has; None where one has too many to be listed."""
-        sizes = [part.output_space.size for _, part in self.parts_]
-        known = [size for size in sizes if size is not None]
-        return known if len(known) == len(sizes) else None
+        if self._all_codes is not None:
+            return np.exp(self.log_columns(self._all_codes))
+        if self._listed_parts is not None:
+            count = self._count_outputs([len(own) for own in self._listed_parts])
+            raise matrix_too_wide(type(self).__name__, f"{count:,}")
+        name, part = next((name, part) for name, part in self.parts_ if _listed(part) is None)
+        raise matrix_too_wide(type(self).__name__, f"{type(part).__name__} for {name}, with too many")
 
     @abstractmethod
     def about(self, domain: Product) -> SeveralAttributes:
@@ -254,10 +274,23 @@ class SeveralAttributes(Mechanism):
         Channel
             P(output | value), values by outputs.
         """
-        whole = self._box_channel(codes)
+        return matrix_if_small(self._box_channel(codes), self.places_among(among), terms=len(self.parts_))
+
+    def places_among(self, among: Positions | None) -> Positions | None:
+        """Return the places of some values among all combinations, the impossible ones included; None for all of these.
+
+        Parameters
+        ----------
+        among
+            The positions of the values; None for all values.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            One place for each value.
+        """
         cells = self.domain.cells
-        kept = cells if among is None else (among if cells is None else cells[among])
-        return matrix_if_small(whole, kept, terms=len(self.parts_))
+        return cells if among is None else (among if cells is None else cells[among])
 
     @abstractmethod
     def _box_channel(self, codes: Codes) -> Channel:
@@ -353,6 +386,18 @@ def _part_of(build: Any, domain: Domain, plain: float) -> Any:
     part = build(domain, epsilon=plain) if callable(build) else build
     is_metric = isinstance(part, Mechanism) and part.metric
     return build(domain, epsilon=metric_epsilon(plain, domain.diameter)) if is_metric and callable(build) else part
+
+
+def _listed(part: Mechanism) -> Codes | None:
+    """Return the codes of all outputs of a mechanism; None where it lists none, or leaves some out.
+
+    Noise that may carry an output anywhere beyond the domain lists those near it.
+    """
+    space = part.output_space
+    if space.size is not None:
+        return np.arange(space.size)
+    outputs = part.outputs if isinstance(space, BitRowOutputs) else None
+    return None if outputs is None else space.encode(outputs)
 
 
 def plain_epsilon(part: Mechanism) -> float:

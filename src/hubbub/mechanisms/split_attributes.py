@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -19,13 +18,7 @@ from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Product
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.parameters import Probability
-from hubbub.mechanisms.several_attributes import (
-    MAX_LISTED_OUTPUTS,
-    Builder,
-    SeveralAttributes,
-    plain_epsilon,
-    rounded_up,
-)
+from hubbub.mechanisms.several_attributes import Builder, SeveralAttributes, plain_epsilon, rounded_up
 from hubbub.sampling import RandomSource
 
 
@@ -135,13 +128,6 @@ class Split(SeveralAttributes):
         """The sum over the attributes, not rounded below what they spend."""
         spent = [plain_epsilon(part) for _, part in self.parts_]
         return math.inf if math.inf in spent else rounded_up(sum(map(Fraction, spent), Fraction(0)))
-
-    @cached_property
-    def _all_codes(self) -> Codes | None:
-        sizes = self._sides_listed()
-        if sizes is None or math.prod(sizes) > MAX_LISTED_OUTPUTS:
-            return None
-        return np.stack(np.unravel_index(np.arange(math.prod(sizes)), sizes), axis=1)
 
     def _box_channel(self, codes: Codes) -> Channel:
         return KroneckerChannel(*self._factors(codes))
