@@ -284,3 +284,8 @@ def test_the_claim_of_a_sum_is_not_rounded_below_it(parts: dict[str, hb.Mechanis
     exact = prove_epsilon(split)
     assert exact is not None
     assert exact.holds
+
+
+def test_an_event_shows_outputs_as_files_hold_them() -> None:
+    parts = {"town": hb.OptimizedUnary(TOWN, 1.0), "sex": PARTS["sex"]}
+    assert 'the output is {"town": ' in str(hb.audit(hb.Split(parts), draws=2_000))

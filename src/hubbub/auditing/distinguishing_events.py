@@ -57,14 +57,14 @@ def event_families(
             for place in range(len(mechanism.parts))
             for family in _attribute_events(mechanism, place, values, outputs_by_value)
         ]
-        return [_single_output_events(outputs_by_value), *each]
+        return [_single_output_events(outputs_by_value, mechanism.output_space.write), *each]
     if isinstance(mechanism, LocalHashing):
         hashed = partial(_hashed_bit, int(mechanism.buckets or 2))
         return [_bit_pair_events(domain, values, hashed, BUCKET_EVENT)]
     if mechanism is not None and isinstance(mechanism.output_space, BitRowOutputs):
         return [_bit_pair_events(domain, values, _packed_bit, BIT_EVENT)]
     first = outputs_by_value[0]  # all outputs have one type and shape
-    families = [_single_output_events(outputs_by_value)]
+    families = [_single_output_events(outputs_by_value, value_text)]
 
     def add_thresholds(numbers: Callable[[Array], Array], subject: str) -> None:
         families.append(_threshold_events(outputs_by_value, numbers, subject))
@@ -121,7 +121,7 @@ def attribute_entries(mechanism: SeveralAttributes, place: int, outputs: Array) 
     return as_array(part.output_space.decode(codes)), has
 
 
-def _single_output_events(outputs_by_value: Sequence[Array]) -> EventFamily:
+def _single_output_events(outputs_by_value: Sequence[Array], text_of: Callable[[object], str]) -> EventFamily:
     """Return the events that the output is a certain one, for each of the most frequent outputs."""
     keys_by_value = [sortable_keys(outputs) for outputs in outputs_by_value]
     distinct, frequencies = np.unique(np.concatenate(keys_by_value), return_counts=True)
@@ -135,7 +135,7 @@ def _single_output_events(outputs_by_value: Sequence[Array]) -> EventFamily:
     def event(index: int) -> Event:
         key = keys[index]
         same = [outputs[sent == key][:1] for outputs, sent in zip(outputs_by_value, keys_by_value, strict=True)]
-        text = next((value_text(outputs[0]) for outputs in same if len(outputs)), "no number")  # NaN is not itself
+        text = next((text_of(outputs[0]) for outputs in same if len(outputs)), "no number")  # NaN is not itself
         return Event(f"the output is {text}", lambda outputs: sortable_keys(outputs) == key)
 
     return EventFamily(counts, event)
