@@ -63,8 +63,8 @@ def sent(
     return lacking(mechanism.privatize(values, rng=rng), rng, s, t)
 
 
-def reports_of(mechanism: SeveralAttributes, users: int, seed: int, **lacks: float) -> hb.Reports:
-    return hb.Reports.from_outputs(mechanism, sent(mechanism, users, seed, **lacks))
+def reports_of(mechanism: SeveralAttributes, users: int, seed: int, *, s: float = 0.0, t: float = 0.0) -> hb.Reports:
+    return hb.Reports.from_outputs(mechanism, sent(mechanism, users, seed, s=s, t=t))
 
 
 def repeated(users: int, seed: int, *mechanisms: SeveralAttributes) -> hb.Reports:
@@ -80,7 +80,8 @@ def repeated(users: int, seed: int, *mechanisms: SeveralAttributes) -> hb.Report
 
 def dense(kind: tuple[bool, bool]) -> Floats:
     """Return P(outputs | combination) of reports of `Split` with some attributes, written out."""
-    return np.kron(S.matrix() if kind[0] else np.ones((2, 1)), T.matrix() if kind[1] else np.ones((3, 1)))
+    joint = np.kron(S.matrix() if kind[0] else np.ones((2, 1)), T.matrix() if kind[1] else np.ones((3, 1)))
+    return joint.astype(np.float64)
 
 
 KINDS = {(True, True): (3, 4), (True, False): (3, 1), (False, True): (1, 4)}
@@ -375,8 +376,8 @@ def test_several_reports_of_a_user_are_of_a_kind_with_their_attributes() -> None
 def test_differences_have_the_errors_of_each_group() -> None:
     first, second = reports_of(SPLIT, 2_000, 25, t=0.9), reports_of(SPLIT, 2_000, 26, t=0.1)
     frame = hb.compare(first, second).to_frame()
-    each = [hb.band(own).to_frame()["standard_error"] for own in (first, second)]
-    np.testing.assert_allclose(frame["standard_error"], np.hypot(*each), rtol=1e-9)
+    one, other = (hb.band(own).to_frame()["standard_error"].to_numpy() for own in (first, second))
+    np.testing.assert_allclose(frame["standard_error"], np.hypot(one, other), rtol=1e-9)
 
 
 # -- fakes -------------------------------------------------------------------------------------------------------------

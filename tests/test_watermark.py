@@ -487,7 +487,7 @@ def test_what_is_left_for_a_later_run_is_told() -> None:
     table.insert([(step, 1) for step in range(10)])
     tally = collected(table.source, "table", lag=3)
     assert [(source.added, source.left_out) for source in tally.sources] == [(7, 3)]
-    assert "10 rows" in refused("", lambda: collected(table.source, "none", lag=100)).got
+    assert "10 rows" in refused("no-reports", lambda: collected(table.source, "none", lag=100)).got
 
 
 def test_a_changed_row_that_is_counted_as_late_is_told() -> None:

@@ -46,9 +46,9 @@ export class ClientError extends Error {
 const unusable = (where, got, expected, what = "the study cannot be used") =>
   new ClientError(what, { where, got, expected, remedy: WRITE_AGAIN });
 
-const notInDomain = (value, values) =>
+const notInDomain = (value, values, where) =>
   new ClientError("the value is not in the study's domain", {
-    where: "privatize(value)",
+    where,
     got: `a value of type ${kindOf(value)}`, // errors end up in logs, so the value is not shown
     expected: `one of ${values.count} values, a number in a bin, or [latitude, longitude]`,
     remedy: "correct the value; values outside the study are not reported",
@@ -512,20 +512,26 @@ function readProduct(entries) {
   /** Return the position of each attribute's value: of a list in their order, or of an object with their names. */
   function coordinates(value) {
     let listed = value;
+    let missing = [];
     if (kindOf(value) === "object") {
       const own = Object.keys(value);
-      const fits = own.length === names.length && names.every((name) => Object.hasOwn(value, name));
+      missing = names.filter((name) => !Object.hasOwn(value, name));
+      const fits = own.length === names.length && missing.length === 0;
       listed = fits ? names.map((name) => value[name]) : { length: own.length };
     }
     if (!Array.isArray(listed) || listed.length !== names.length) {
       throw new ClientError("the value does not have one entry for each attribute", {
         where: "privatize(value)",
-        got: kindOf(value) === "object" || Array.isArray(value) ? `${listed.length} entries` : "one entry",
+        got: missing.length
+          ? `no entry for ${missing.join(", ")}`
+          : kindOf(value) === "object" || Array.isArray(value)
+            ? `${listed.length} entries`
+            : "one entry",
         expected: `[${names.join(", ")}], or an object with these names`,
         remedy: "pass a value of each attribute",
       });
     }
-    const places = domains.map((own, at) => positionOf(own, listed[at]));
+    const places = domains.map((own, at) => positionOf(own, listed[at], `privatize(value), attribute ${names[at]}`));
     if (isBarred(places)) {
       throw new ClientError("the study calls this combination impossible", {
         where: "privatize(value)",
@@ -577,9 +583,9 @@ const writtenTogether = (pairs) =>
   `{${pairs.map(([name, output]) => `${JSON.stringify(name)}: ${JSON.stringify(output)}`).join(", ")}}`;
 
 /** Return the position of a value, or refuse it. */
-function positionOf(values, value) {
+function positionOf(values, value, where = "privatize(value)") {
   const position = values.find(value);
-  if (position === undefined) throw notInDomain(value, values);
+  if (position === undefined) throw notInDomain(value, values, where);
   return position;
 }
 
