@@ -68,8 +68,8 @@ class ReportStore(ABC):
         """Create the tables, in a transaction that was begun."""
 
     @abstractmethod
-    def listed(self) -> str:
-        """Return the SQL of the texts in a JSON list, which is the statement's parameter."""
+    def among(self, column: str) -> str:
+        """Return the SQL for texts of a column that are in a JSON list, which is the statement's parameter."""
 
     def schema(self) -> str | None:
         """Return the schema of the table, where there are schemas."""
@@ -176,14 +176,14 @@ class ReportStore(ABC):
         columns = [KEY, self.table.mechanism, *self.table.outputs.values()]
         # No output is an empty text; and a driver may take a column that begins with many NULLs for one of numbers.
         selected = ", ".join(f"coalesce({quoted_name(column)}, '')" for column in columns)
-        statement = f"SELECT {selected} FROM {self._reports} WHERE {quoted_name(KEY)} IN ({self.listed()})"  # noqa: S608
-        rows = self._ask(statement, json.dumps(keys))
+        statement = f"SELECT {selected} FROM {self._reports} WHERE {self.among(quoted_name(KEY))}"  # noqa: S608
+        rows = self._ask(statement, json.dumps(sorted(keys)))  # an index is walked through once
         return {str(key): tuple(entry or None for entry in rest) for key, *rest in rows}
 
     def reports_of(self, users: list[str]) -> dict[str, int]:
         """Return how many reports some users have stored."""
         name = quoted_name(self.table.user or "")
-        statement = f"SELECT {name}, count(*) FROM {self._reports} WHERE {name} IN ({self.listed()}) GROUP BY {name}"  # noqa: S608
+        statement = f"SELECT {name}, count(*) FROM {self._reports} WHERE {self.among(name)} GROUP BY {name}"  # noqa: S608
         return {str(user): int(str(count)) for user, count in self._ask(statement, json.dumps(users))}
 
     def _ask(self, statement: str, parameter: str | None = None) -> list[Sequence[object]]:

@@ -77,9 +77,9 @@ class PostgreSQLStore(ReportStore):
         if self.table.user is not None:
             self._ask(f"CREATE INDEX ON {self._reports} ({quoted_name(self.table.user)})")
 
-    def listed(self) -> str:
-        """Return the SQL of the texts in a JSON list."""
-        return "SELECT json_array_elements_text($1::text::json)"
+    def among(self, column: str) -> str:
+        """Return the SQL for texts of a column that are in a JSON list, as an array: an index takes it as a whole."""
+        return f"{column} = ANY(ARRAY(SELECT json_array_elements_text($1::text::json)))"
 
     def schema(self) -> str:
         """Return the schema of the table, in which the server found it when it was first written to."""

@@ -119,9 +119,9 @@ class SQLiteStore(ReportStore):
             index = quoted_name(f"{self._name}_by_user")
             self._ask(f"CREATE INDEX {index} ON {self._reports} ({quoted_name(self.table.user)})")
 
-    def listed(self) -> str:
-        """Return the SQL of the texts in a JSON list."""
-        return "SELECT value FROM json_each(?)"
+    def among(self, column: str) -> str:
+        """Return the SQL for texts of a column that are in a JSON list."""
+        return f"{column} IN (SELECT value FROM json_each(?))"  # noqa: S608  # quoted
 
     def insert_new(self, rows: pa.RecordBatch) -> bool:
         """Insert reports without looking for their keys first: few are sent again, and the table has each key once."""
