@@ -11,6 +11,7 @@ import numpy as np
 from hubbub.channels.dense import DenseChannel
 from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress
+from hubbub.core.text import plural
 from hubbub.core.threads import threads_for
 from hubbub.goodness_of_fit.ancillary_statistics import KnownLaw, Repeats
 from hubbub.goodness_of_fit.count_tables import BitMoments, CellText, CountTable, pools, sum_by_position
@@ -48,7 +49,7 @@ def law_test(law: KnownLaw) -> PartialTest | None:
     statistic, degrees = float(((observed - expected) ** 2 / expected).sum()), observed.size - 1
     residual = (observed - expected) / np.sqrt(expected * (1.0 - expected / users))
     p_value = float(chdtrc(degrees, statistic))
-    sentence = f"chi-square {statistic:.1f} with {degrees} degrees of freedom against the known law, p = {p_value:.2g}"
+    sentence = f"chi-square {statistic:.1f} with {_freedom(degrees)} against the known law, p = {p_value:.2g}"
 
     def text(cell: int) -> str:
         members = np.flatnonzero(pool == cell)
@@ -103,7 +104,7 @@ def shares_test(
         null = plausible_distribution(theta, local.information, users)
     p_value, degrees = yield from reference_p_value(statistic, local, null, users, entries, rng)
     sentence = f"least chi-square {statistic:.1f} over all distributions, p = {p_value:.2g}; " + (
-        f"{degrees} degrees of freedom and the signs of the shares are tested"
+        f"{_freedom(degrees)} and the signs of the shares are tested"
         if degrees
         else "only the signs of the shares are tested"
     )
@@ -143,3 +144,7 @@ def _maximum(tables: Sequence[CountTable]) -> Floats:
     matrix, counts = np.concatenate(columns, axis=1), np.concatenate(weights)
     channel = DenseChannel(matrix, np.zeros(counts.size))
     return likeliest_point(Likelihood(channel, counts, int(counts.sum())), MAX_GAP).theta
+
+
+def _freedom(degrees: int) -> str:
+    return plural(degrees, "degree of freedom", "degrees of freedom")

@@ -141,6 +141,18 @@ def refusal(code: str, what: str, *, where: str, got: object, expected: str, rem
     return IntakeError(what, where=where, got=got, expected=expected, remedy=remedy, code=code)
 
 
+def near_column(where: str, name: str, role: str, remedy: str) -> IntakeError:
+    """Return the error for a column whose name is nearly that of a role; `remedy` is for one that holds just that."""
+    return refusal(
+        "nearly-a-column",
+        f"a column's name is nearly {role}",
+        where=where,
+        got=shorten(name),
+        expected=f"{role}, or a clearly different name",
+        remedy=f"{remedy}; otherwise give it another name",
+    )
+
+
 def row_fault(
     code: str, what: str, *, got: object, expected: str, remedy: str, column: str = "", where: str = ""
 ) -> Fault:

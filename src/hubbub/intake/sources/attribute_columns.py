@@ -14,7 +14,7 @@ from hubbub.core.errors import shorten
 from hubbub.core.text import letters_of, listed, near_name
 from hubbub.domains import Domain
 from hubbub.intake.attribute_roles import PREFIX, attribute_of, attribute_spaces, is_attribute_role, place_pairs
-from hubbub.intake.reject_causes import refusal
+from hubbub.intake.reject_causes import near_column, refusal
 from hubbub.mechanisms.attribute_outputs import AttributeOutputs
 
 if TYPE_CHECKING:
@@ -120,15 +120,9 @@ def without_near_roles(source: Source, names: Sequence[str]) -> list[str]:
         if role is None:
             others.append(name)
         elif not has_whole and attribute_of(role) not in about:
-            raise refusal(
-                "nearly-a-column",
-                f"a column's name is nearly {role}",
-                where=source.name,
-                got=shorten(name),
-                expected=f"{role}, or a clearly different name",
-                remedy="if it holds that, rename it, or name it with --output-column "
-                f"{role.removeprefix(PREFIX)}=NAME; otherwise give it another name",
-            )
+            own = role.removeprefix(PREFIX)
+            remedy = f"if it holds that, rename it, or name it with --output-column {own}=NAME"
+            raise near_column(source.name, name, role, remedy)
     return others
 
 

@@ -23,7 +23,7 @@ from hubbub.intake.attribute_roles import (
     is_attribute_role,
     roles_of_domain,
 )
-from hubbub.intake.reject_causes import refusal
+from hubbub.intake.reject_causes import near_column, refusal
 from hubbub.intake.sources.attribute_columns import output_roles, without_near_roles
 from hubbub.intake.study import Study
 from hubbub.reports.validation import no_reports
@@ -427,14 +427,7 @@ def refuse_near_names(source: Source, names: list[str], near_names: Mapping[str,
             if role not in COORDINATES:  # of values to privatize, which have no such option
                 shown = name if len(name) <= MAX_NAME_LETTERS else "NAME"
                 remedy = f"if it holds that, name it with --{role}-column {shown}"
-            raise refusal(
-                "nearly-a-column",
-                f"a column's name is nearly {role}",
-                where=source.name,
-                got=shorten(name),
-                expected=f"{role}, or a clearly different name",
-                remedy=f"{remedy}; otherwise give it another name",
-            )
+            raise near_column(source.name, name, role, remedy)
 
 
 def _refuse_weights(source: Source, names: list[str], signs: Sequence[tuple[re.Pattern[str], str, str]]) -> None:
