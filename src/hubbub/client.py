@@ -114,10 +114,12 @@ MECHANISMS = {  # each with the domains on which it is defined
     "longitudinal-rappor": DOMAINS,
     "matrix": DOMAINS,
     "optimized-unary": DOMAINS,
+    "piecewise": ("integers", "bins"),
     "planar-geometric": ("grid",),
     "planar-laplace": ("grid",),
     "randomized-response": DOMAINS,
     "rappor": DOMAINS,
+    "square-wave": ("integers", "bins"),
     "subset-selection": DOMAINS,
     "truncated-geometric": ("integers",),
     "unrelated-question": ("categories",),
@@ -135,6 +137,8 @@ SHORT_NAMES: dict[str, tuple[str, dict[str, Any]]] = {  # in the literature: the
     "oue": ("optimized-unary", {}),
     "olh": ("local-hashing", {"buckets": None}),  # the best number, which local hashing takes by default
     "blh": ("local-hashing", {"buckets": 2}),
+    "sw": ("square-wave", {}),
+    "pm": ("piecewise", {}),
 }
 SURVEY_DESIGNS = {  # each with its probabilities, and what these have to be
     "crosswise-model": (("p",), "p between 0 and 1, and not 1/2"),
@@ -227,15 +231,15 @@ def _decay_above(epsilon: Fraction) -> Fraction:
     return Fraction(high, 1 << (256 + q))
 
 
-def response_parameters(values: int, epsilon: Fraction) -> tuple[int, int]:
-    """Return width and `keep`: with probability keep / 2^width the response is the truth, otherwise any value.
+def response_parameters(outputs: int, epsilon: Fraction, size: int = 1) -> tuple[int, int]:
+    """Return width and `keep`: with probability keep / 2^width the response is the truth, otherwise any output.
 
-    Every value but the true one then has the probability 1 / (values - 1 + e^epsilon) rounded up, so that the ratio is
-    at most e^epsilon.
+    Where each value stands for a set of `size` outputs, the truth is any of these. All other outputs then have the
+    probability 1 / (outputs - size + size e^epsilon) rounded up, so that the ratio is at most e^epsilon.
     """
-    width = probability_width(float(epsilon) + math.log(values))
+    width = probability_width(float(epsilon) + math.log(outputs))
     decay = _decay_above(epsilon)
-    return width, (1 << width) - values * math.ceil((decay / (1 + (values - 1) * decay)) * (1 << width))
+    return width, (1 << width) - outputs * math.ceil((decay / (size + (outputs - size) * decay)) * (1 << width))
 
 
 def kept_truth(values: int, p: Fraction) -> Fraction:
@@ -336,6 +340,25 @@ def default_size(values: int, epsilon: float) -> int:
 def default_buckets(epsilon: float) -> int:
     """Return the default number of buckets: e^epsilon rounded, plus 1, at most `MAX_BUCKETS`."""
     return rounded_exactly(epsilon, lambda decay: min(math.floor(1 / decay + Fraction(1, 2)) + 1, MAX_BUCKETS))
+
+
+def default_reach(values: int, epsilon: float) -> int:
+    """Return the default reach of a square wave, as published: what gives the outputs most information, rounded down.
+
+    It is (eps - 1 + e^-eps) / (2 (e^eps - 1 - eps)) times the number of values.
+    """
+    exact = Fraction(epsilon)
+
+    def rounding(decay: Fraction) -> int:  # grows with the decay; a bound of it too rough to divide by is for later
+        room = 1 / decay - 1 - exact
+        return math.floor(values * (exact - 1 + decay) / (2 * room)) if room > 0 else values
+
+    return rounded_exactly(epsilon, lambda decay: min(rounding(decay), values))
+
+
+def default_mean_reach(values: int, epsilon: float) -> int:
+    """Return the default reach of the piecewise mechanism: windows of e^(-epsilon/2) of the line, rounded down."""
+    return rounded_exactly(epsilon / 2, lambda decay: math.floor((values - 1) * decay / 2))
 
 
 @dataclass(frozen=True)
@@ -1098,42 +1121,17 @@ class MechanismFields:
 
 
 def _parse_mechanism(table: _StudyTable, values: StudyValues) -> MechanismFields:
-    kind, count = table.kind(tuple(MECHANISMS)), len(values.labels)
+    kind = table.kind(tuple(MECHANISMS))
     if values.kind not in MECHANISMS[kind]:
         raise _unusable_study(table.where, f"{kind} on {values.kind}", f"a domain of {' or '.join(MECHANISMS[kind])}")
     if kind in WAYS_TO_REPORT:
         return _parse_way(table, kind, values)
-    epsilon = plain = 0.0
-    extra: Any = None
-    if kind in SURVEY_DESIGNS:
-        extra = _parse_chances(table, kind, count)
-        plain = epsilon_of_ratio(largest_chance_ratio(extra))
-    elif kind == "randomized-response" and table.has("epsilon") == table.has("p"):
-        raise _unusable_study(table.where, "epsilon and p, or neither", "one of epsilon and p")
-    elif kind == "randomized-response" and table.has("p"):
-        extra = table.probability("p")
-        if not Fraction(1, count) < extra < 1:
-            raise table.unusable("p", str(extra), f"p above 1/{count} and below 1")
-        _check_ratio(table, extra * (count - 1) / (1 - extra))
-        plain = epsilon_of_ratio(extra * (count - 1) / (1 - extra))
-    elif kind not in ("cloaking", "matrix"):
+    if kind in _RATIOS or (kind == "randomized-response" and (table.has("p") or not table.has("epsilon"))):
+        epsilon, (extra, plain) = 0.0, _RATIOS.get(kind, _parse_kept_truth)(table, values, kind)
+    else:
         epsilon = table.real("epsilon", MIN_EPSILON, MAX_EPSILON)
         plain = epsilon * values.diameter if kind in METRIC_MECHANISMS else epsilon
-    if kind == "cloaking":
-        extra, plain = _parse_regions(table, values), math.inf
-    elif kind == "matrix":
-        extra = table.labels("outputs", (str, int, float))
-        plain = _check_matrix_rows(table, count, len(extra))
-    elif kind == "longitudinal-rappor":
-        extra = table.real("first", MIN_EPSILON, MAX_EPSILON)
-        if extra >= epsilon:
-            raise table.unusable("first", extra, f"first below epsilon, which is {epsilon:g}")
-    elif kind == "subset-selection":
-        extra = table.whole("size", 1, count - 1) if table.has("size") else default_size(count, epsilon)
-    elif kind == "local-hashing":
-        extra = table.whole("buckets", 2, MAX_BUCKETS) if table.has("buckets") else default_buckets(epsilon)
-    elif kind == "planar-geometric":
-        extra = table.typed("truncated", bool) if table.has("truncated") else True
+        extra = _EXTRAS[kind](table, values, epsilon) if kind in _EXTRAS else None
     table.close()
     if not values.whole and (kind == "planar-laplace" or (kind == "planar-geometric" and extra)):
         reach = [remapped_reach(epsilon, side) for side in values.sides]
@@ -1200,24 +1198,120 @@ def _parse_fakes(table: _StudyTable, values: StudyValues) -> dict[str, list[Frac
     return fakes
 
 
-def _parse_chances(table: _StudyTable, kind: str, count: int) -> tuple[Fraction, Fraction]:
-    """Return the probabilities of a survey design's first answer, for each of two values."""
-    names, expected = SURVEY_DESIGNS[kind]
+def _parse_kept_truth(table: _StudyTable, values: StudyValues, _kind: str) -> tuple[Fraction, float]:
+    """Return p of randomized response and its epsilon."""
+    count = len(values.labels)
+    if table.has("epsilon") == table.has("p"):
+        raise _unusable_study(table.where, "epsilon and p, or neither", "one of epsilon and p")
+    p = table.probability("p")
+    if not Fraction(1, count) < p < 1:
+        raise table.unusable("p", str(p), f"p above 1/{count} and below 1")
+    return p, _checked_ratio(table, p * (count - 1) / (1 - p))
+
+
+def _parse_chances(table: _StudyTable, values: StudyValues, kind: str) -> tuple[tuple[Fraction, Fraction], float]:
+    """Return the probabilities of a survey design's first answer, for each of two values, and its epsilon."""
+    (names, expected), count = SURVEY_DESIGNS[kind], len(values.labels)
     if count != 2:
         raise _unusable_study(table.where, f"{kind} on {count} values", "two values, the sensitive one first")
     parameters = [table.probability(name) for name in names]
     chances = design_chances(kind, parameters)
     if chances is None:
         raise table.unusable(" and ".join(names), [str(each) for each in parameters], expected)
-    _check_ratio(table, largest_chance_ratio(chances))
-    return chances
+    return chances, _checked_ratio(table, largest_chance_ratio(chances))
 
 
-def _check_ratio(table: _StudyTable, ratio: Fraction | None) -> None:
-    """Refuse probabilities that make epsilon too small or too large; an infinite one is chosen on purpose."""
-    if ratio is not None and not MIN_EPSILON <= epsilon_of_ratio(ratio) <= MAX_EPSILON:
+def _checked_ratio(table: _StudyTable, ratio: Fraction | None) -> float:
+    """Return the epsilon of a ratio; refuse one too small or too large, but not an infinite one, chosen on purpose."""
+    epsilon = epsilon_of_ratio(ratio)
+    if ratio is not None and not MIN_EPSILON <= epsilon <= MAX_EPSILON:
         expected = f"probabilities that make epsilon at least {MIN_EPSILON:g} and at most {MAX_EPSILON:g}"
-        raise _unusable_study(table.where, f"epsilon {epsilon_of_ratio(ratio):g}", expected)
+        raise _unusable_study(table.where, f"epsilon {epsilon:g}", expected)
+    return epsilon
+
+
+def _parse_regions(table: _StudyTable, values: StudyValues, _kind: str) -> tuple[list[Any], float]:
+    """Return the region of each value; there is no bound on what regions give away."""
+    regions, count = table.take("regions"), len(values.labels)
+    listed = list(regions.values()) if isinstance(regions, dict) else regions
+    if not isinstance(listed, list) or len(listed) != count or not all(is_label(region) for region in listed):
+        raise table.unusable("regions", regions, f"a text or whole number, one for each of {count} values")
+    if isinstance(regions, dict):
+        if not all(label in regions for label in values.labels):
+            raise table.unusable("regions", regions, "a region for each value, under its label")
+        listed = [regions[label] for label in values.labels]
+    distinct = set(listed)
+    if len({str(region) for region in distinct}) < len(distinct):
+        raise table.unusable("regions", regions, "labels that differ when written down")
+    return listed, math.inf
+
+
+def _parse_matrix(table: _StudyTable, values: StudyValues, _kind: str) -> tuple[list[Any], float]:
+    """Return the outputs of a matrix, and the largest log-ratio of two probabilities in a column."""
+    listed, count = table.labels("outputs", (str, int, float)), len(values.labels)
+    rows, outputs = table.typed("probabilities", list), len(listed)
+    if len(rows) != count or not all(isinstance(row, list) and len(row) == outputs for row in rows):
+        raise table.unusable("probabilities", rows, f"{count} rows of {outputs} probabilities")
+    for row in rows:
+        shares = [float(share) if isinstance(share, bool) else as_real(share) for share in row]
+        if not all(0 <= share < 2 for share in shares) or not abs(math.fsum(shares) - 1) <= 1e-9:
+            raise table.unusable("probabilities", row, "probabilities of at least 0 that sum to 1 in every row")
+    columns = [sorted(map(float, column)) for column in zip(*rows, strict=True)]
+    used = [column for column in columns if column[-1] > 0]
+    logs = (math.log(column[-1]) - math.log(column[0]) if column[0] else math.inf for column in used)
+    return listed, max(logs, default=0.0)
+
+
+_RATIOS = {  # mechanisms whose epsilon follows from other entries: what these say, and the epsilon
+    "cloaking": _parse_regions,
+    "matrix": _parse_matrix,
+    **dict.fromkeys(SURVEY_DESIGNS, _parse_chances),
+}
+
+
+def _parse_first(table: _StudyTable, _values: StudyValues, epsilon: float) -> float:
+    """Return the epsilon of a single report."""
+    first = table.real("first", MIN_EPSILON, MAX_EPSILON)
+    if first >= epsilon:
+        raise table.unusable("first", first, f"first below epsilon, which is {epsilon:g}")
+    return first
+
+
+def _parse_size(table: _StudyTable, values: StudyValues, epsilon: float) -> int:
+    count = len(values.labels)
+    return table.whole("size", 1, count - 1) if table.has("size") else default_size(count, epsilon)
+
+
+def _parse_buckets(table: _StudyTable, _values: StudyValues, epsilon: float) -> int:
+    return table.whole("buckets", 2, MAX_BUCKETS) if table.has("buckets") else default_buckets(epsilon)
+
+
+def _parse_reach(table: _StudyTable, values: StudyValues, epsilon: float) -> int:
+    count = len(values.labels)
+    return table.whole("reach", 0, count) if table.has("reach") else default_reach(count, epsilon)
+
+
+def _parse_mean_reach(table: _StudyTable, values: StudyValues, epsilon: float) -> int:
+    if values.step is None:
+        raise _unusable_study(table.where, "piecewise on uneven bins", "integers, or bins of one width")
+    count = len(values.labels)
+    return table.whole("reach", 0, count) if table.has("reach") else default_mean_reach(count, epsilon)
+
+
+def _parse_truncated(table: _StudyTable, _values: StudyValues, _epsilon: float) -> bool:
+    return bool(table.typed("truncated", bool)) if table.has("truncated") else True
+
+
+_EXTRAS: dict[
+    str, Callable[[_StudyTable, StudyValues, float], Any]
+] = {  # what else defines a mechanism with an epsilon
+    "local-hashing": _parse_buckets,
+    "longitudinal-rappor": _parse_first,
+    "piecewise": _parse_mean_reach,
+    "planar-geometric": _parse_truncated,
+    "square-wave": _parse_reach,
+    "subset-selection": _parse_size,
+}
 
 
 def short_name(kind: object) -> str | None:
@@ -1251,35 +1345,6 @@ def spelt_out(fields: Any, where: str) -> Any:
 def remapped_reach(epsilon: float, side: float) -> int:
     """Return how many cells beyond a grid with missing cells noise is remapped from."""
     return math.ceil(NEGLIGIBLE_NATS / (epsilon * side))
-
-
-def _parse_regions(table: _StudyTable, values: StudyValues) -> list[Any]:
-    regions, count = table.take("regions"), len(values.labels)
-    listed = list(regions.values()) if isinstance(regions, dict) else regions
-    if not isinstance(listed, list) or len(listed) != count or not all(is_label(region) for region in listed):
-        raise table.unusable("regions", regions, f"a text or whole number, one for each of {count} values")
-    if isinstance(regions, dict):
-        if not all(label in regions for label in values.labels):
-            raise table.unusable("regions", regions, "a region for each value, under its label")
-        listed = [regions[label] for label in values.labels]
-    distinct = set(listed)
-    if len({str(region) for region in distinct}) < len(distinct):
-        raise table.unusable("regions", regions, "labels that differ when written down")
-    return listed
-
-
-def _check_matrix_rows(table: _StudyTable, count: int, outputs: int) -> float:
-    """Check the probabilities of a matrix; return the largest log-ratio of two in a column."""
-    rows = table.typed("probabilities", list)
-    if len(rows) != count or not all(isinstance(row, list) and len(row) == outputs for row in rows):
-        raise table.unusable("probabilities", rows, f"{count} rows of {outputs} probabilities")
-    for row in rows:
-        shares = [float(share) if isinstance(share, bool) else as_real(share) for share in row]
-        if not all(0 <= share < 2 for share in shares) or not abs(math.fsum(shares) - 1) <= 1e-9:
-            raise table.unusable("probabilities", row, "probabilities of at least 0 that sum to 1 in every row")
-    columns = [sorted(map(float, column)) for column in zip(*rows, strict=True)]
-    used = [column for column in columns if column[-1] > 0]
-    return max((math.log(column[-1]) - math.log(column[0]) if column[0] else math.inf for column in used), default=0.0)
 
 
 # --- budgets of several attributes -----------------------------------------------------------------------------------
@@ -1424,74 +1489,185 @@ def drawn_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, 
 
     Clients in other languages get the same ones (`hubbub export-client`).
     """
-    kind, extra, exact, count = mechanism.kind, mechanism.extra, Fraction(mechanism.epsilon), len(values.labels)
-    if kind == "cloaking":
-        return {"regions": [str(region) for region in extra]}
-    if kind in SURVEY_DESIGNS:
-        answers = CROSSWISE_ANSWERS if kind == "crosswise-model" else values.labels
-        return {"answers": [str(answer) for answer in answers], "chances": list(extra)}
-    if kind == "randomized-response" and extra is not None:
-        return {"kept": kept_truth(count, extra)}
-    if kind == "randomized-response":
-        return dict(zip(("width", "keep"), response_parameters(count, exact), strict=True))
-    if kind == "local-hashing":
-        return {"buckets": extra, **dict(zip(("width", "keep"), response_parameters(extra, exact), strict=True))}
-    if kind in ("rappor", "optimized-unary"):
-        width, one = flip_parameters(exact / 2 if kind == "rappor" else exact)
-        own = (1 << width) - one if kind == "rappor" else 1 << (width - 1)
-        return {"width": width, "own": own, "other": one}
-    if kind == "longitudinal-rappor":
-        parameters = longitudinal_parameters(exact, Fraction(extra))
-        return dict(zip(("width", "one", "turned"), parameters, strict=True))
-    if kind == "subset-selection":
-        return {"size": extra, **dict(zip(("width", "out"), subset_parameters(count, extra, exact), strict=True))}
-    if kind == "planar-geometric":
-        epsilon = mechanism.epsilon
-        _check_steps(mechanism, epsilon * min(values.sides), epsilon * max(values.sides), MIN_NOISE_RATE)
-        axes = [axis_noise(epsilon, side) for side in values.sides]
-        return {"rate": exact * EPSILON_SHRINK, "axes": axes, "truncated": extra}
-    rate = exact * EPSILON_SHRINK * (values.step if values.step is not None else 1)
+    return _NUMBERS[mechanism.kind](mechanism, values)
+
+
+def _region_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
+    return {"regions": [str(region) for region in mechanism.extra]}
+
+
+def _design_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    answers = CROSSWISE_ANSWERS if mechanism.kind == "crosswise-model" else values.labels
+    return {"answers": [str(answer) for answer in answers], "chances": list(mechanism.extra)}
+
+
+def _response_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    count = len(values.labels)
+    if mechanism.extra is not None:
+        return {"kept": kept_truth(count, mechanism.extra)}
+    return _keep_numbers(count, mechanism.epsilon)
+
+
+def _keep_numbers(count: int, epsilon: float) -> dict[str, Any]:
+    return dict(zip(("width", "keep"), response_parameters(count, Fraction(epsilon)), strict=True))
+
+
+def _hashing_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
+    return {"buckets": mechanism.extra, **_keep_numbers(mechanism.extra, mechanism.epsilon)}
+
+
+def _window_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    reach = mechanism.extra
+    width, keep = response_parameters(len(values.labels) + 2 * reach, Fraction(mechanism.epsilon), 2 * reach + 1)
+    return {"reach": reach, "width": width, "keep": keep}
+
+
+def _symmetric_bit_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
+    width, one = flip_parameters(Fraction(mechanism.epsilon) / 2)
+    return {"width": width, "own": (1 << width) - one, "other": one}
+
+
+def _optimized_bit_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
+    width, one = flip_parameters(Fraction(mechanism.epsilon))
+    return {"width": width, "own": 1 << (width - 1), "other": one}
+
+
+def _longitudinal_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
+    parameters = longitudinal_parameters(Fraction(mechanism.epsilon), Fraction(mechanism.extra))
+    return dict(zip(("width", "one", "turned"), parameters, strict=True))
+
+
+def _subset_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    width, out = subset_parameters(len(values.labels), mechanism.extra, Fraction(mechanism.epsilon))
+    return {"size": mechanism.extra, "width": width, "out": out}
+
+
+def _planar_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    epsilon = mechanism.epsilon
+    _check_steps(mechanism, epsilon * min(values.sides), epsilon * max(values.sides), MIN_NOISE_RATE)
+    axes = [axis_noise(epsilon, side) for side in values.sides]
+    return {"rate": Fraction(epsilon) * EPSILON_SHRINK, "axes": axes, "truncated": mechanism.extra}
+
+
+def _line_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    kind = mechanism.kind
+    rate = Fraction(mechanism.epsilon) * EPSILON_SHRINK * (values.step if values.step is not None else 1)
     if kind != "truncated-geometric":
         step = mechanism.epsilon if kind == "geometric" else float(rate)
         _check_steps(mechanism, step, step, MIN_NOISE_RATE if kind == "geometric" else MIN_STEP_NATS)
     return {"noise": line_noise(rate, rounded=kind == "laplace")}
 
 
+_NUMBERS: dict[str, Callable[[MechanismFields, StudyValues], dict[str, Any]]] = {
+    "cloaking": _region_numbers,
+    **dict.fromkeys(SURVEY_DESIGNS, _design_numbers),
+    "randomized-response": _response_numbers,
+    "local-hashing": _hashing_numbers,
+    "rappor": _symmetric_bit_numbers,
+    "optimized-unary": _optimized_bit_numbers,
+    "longitudinal-rappor": _longitudinal_numbers,
+    "subset-selection": _subset_numbers,
+    **dict.fromkeys(("square-wave", "piecewise"), _window_numbers),
+    "planar-geometric": _planar_numbers,
+    **dict.fromkeys(("geometric", "truncated-geometric", "laplace"), _line_numbers),
+}
+
+
 def _make_draw(mechanism: MechanismFields, values: StudyValues) -> Draw:
     """Return the function that draws outputs of a mechanism."""
-    kind, count, labels = mechanism.kind, len(values.labels), values.labels
     if mechanism.needs_tables(values):
         raise ClientError(
             "this mechanism needs a file of tables",
             where=mechanism.where,
-            got=f"{kind} on {values.kind}, and no tables",
+            got=f"{mechanism.kind} on {values.kind}, and no tables",
             expected="a file written by: hubbub privatize STUDY --export-tables FILE",
             remedy="pass it as Client(study, tables)",
         )
-    law = drawn_numbers(mechanism, values)
-    if kind == "cloaking":
-        return lambda position: str(law["regions"][position])
-    if kind in SURVEY_DESIGNS:
-        return lambda position: str(law["answers"][0 if draw_chance(law["chances"][position]) else 1])
+    return _DRAWS[mechanism.kind](mechanism, values, drawn_numbers(mechanism, values))
+
+
+def _region_draw(_mechanism: MechanismFields, _values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    return lambda position: str(law["regions"][position])
+
+
+def _design_draw(_mechanism: MechanismFields, _values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    return lambda position: str(law["answers"][0 if draw_chance(law["chances"][position]) else 1])
+
+
+def _response_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    count, labels = len(values.labels), values.labels
     if "kept" in law:
         return lambda position: str(labels[(random_below(count), position)[draw_chance(law["kept"])]])
-    if kind == "randomized-response":
-        return lambda position: str(labels[draw_response(position, count, **law)])
-    if kind == "local-hashing":
-        return _hashed_draw(**law)
-    if kind == "geometric":
-        return lambda position: str(labels[position] + law["noise"].draw())
-    if kind in ("truncated-geometric", "laplace"):
-        return lambda position: str(labels[min(max(position + law["noise"].draw(count), 0), count - 1)])
-    if kind == "planar-geometric":
-        return _planar_draw(values, mechanism.epsilon, law["truncated"])
-    if kind in ("rappor", "optimized-unary"):
-        return lambda position: packed_hex(draw_bits(count, position, **law))
-    if kind == "subset-selection":
-        return lambda position: packed_hex(draw_subset(count, position, **law))
-    width, one, turned = law["width"], law["one"], law["turned"]
+    return lambda position: str(labels[draw_response(position, count, law["width"], law["keep"])])
+
+
+def _hashed_draw(_mechanism: MechanismFields, _values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    buckets, width, keep = law["buckets"], law["width"], law["keep"]
+
+    def draw(position: int) -> str:
+        seed = random_bits(64)
+        return f"{seed}:{draw_response(bucket_of(seed, position, buckets), buckets, width, keep)}"
+
+    return draw
+
+
+def _window_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    reach, width, keep = law["reach"], law["width"], law["keep"]
+    first, outputs = values.labels[0] - reach, len(values.labels) + 2 * reach
+
+    def draw(position: int) -> str:
+        near = position + random_below(2 * reach + 1)
+        return str(first + draw_response(near, outputs, width, keep))
+
+    return draw
+
+
+def _bit_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    count = len(values.labels)
+    return lambda position: packed_hex(draw_bits(count, position, law["width"], law["own"], law["other"]))
+
+
+def _longitudinal_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    count, width, one, turned = len(values.labels), law["width"], law["one"], law["turned"]
     own = (1 << width) - one
     return lambda position: packed_hex(flip_bits(draw_bits(count, position, width, own, one), width, turned))
+
+
+def _subset_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    count = len(values.labels)
+    return lambda position: packed_hex(draw_subset(count, position, law["size"], law["width"], law["out"]))
+
+
+def _planar_draw(mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    def draw(position: int) -> str:
+        column, row = values.cell_at(position, draw_planar_noise(mechanism.epsilon, values.sides))
+        return str(values.labels[values.nearest(column, row)]) if law["truncated"] else f"{column}:{row}"
+
+    return draw
+
+
+def _endless_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    return lambda position: str(values.labels[position] + law["noise"].draw())
+
+
+def _clamped_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    count, labels = len(values.labels), values.labels
+    return lambda position: str(labels[min(max(position + law["noise"].draw(count), 0), count - 1)])
+
+
+_DRAWS: dict[str, Callable[[MechanismFields, StudyValues, Mapping[str, Any]], Draw]] = {
+    "cloaking": _region_draw,
+    **dict.fromkeys(SURVEY_DESIGNS, _design_draw),
+    "randomized-response": _response_draw,
+    "local-hashing": _hashed_draw,
+    **dict.fromkeys(("rappor", "optimized-unary"), _bit_draw),
+    "longitudinal-rappor": _longitudinal_draw,
+    "subset-selection": _subset_draw,
+    **dict.fromkeys(("square-wave", "piecewise"), _window_draw),
+    "planar-geometric": _planar_draw,
+    "geometric": _endless_draw,
+    **dict.fromkeys(("truncated-geometric", "laplace"), _clamped_draw),
+}
 
 
 def _combination_draw(mechanism: MechanismFields, draws: Mapping[str, Draw], values: StudyValues) -> CombinationDraw:
@@ -1544,22 +1720,6 @@ def _check_steps(mechanism: MechanismFields, nearest: float, farthest: float, le
             f"from {least:g} to {MAX_NATS:g} for one step",
             "no noise can be drawn with this epsilon",
         )
-
-
-def _planar_draw(values: StudyValues, epsilon: float, truncated: bool) -> Draw:
-    def draw(position: int) -> str:
-        column, row = values.cell_at(position, draw_planar_noise(epsilon, values.sides))
-        return str(values.labels[values.nearest(column, row)]) if truncated else f"{column}:{row}"
-
-    return draw
-
-
-def _hashed_draw(buckets: int, width: int, keep: int) -> Draw:
-    def draw(position: int) -> str:
-        seed = random_bits(64)
-        return f"{seed}:{draw_response(bucket_of(seed, position, buckets), buckets, width, keep)}"
-
-    return draw
 
 
 def packed_hex(ones: Sequence[bool]) -> str:
