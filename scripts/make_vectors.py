@@ -425,6 +425,17 @@ STUDIES: dict[str, dict[str, VectorStudy]] = {
         "all but one": VectorStudy(INTEGERS, mechanism("subset-selection", epsilon=1.0, size=6), WHOLE, cases=80),
         "one": VectorStudy(WORDS, mechanism("subset-selection", epsilon=3.0, size=1), ("a", "b", 7), cases=80),
     },
+    "square-wave": {
+        "integers": VectorStudy(INTEGERS, mechanism("square-wave", epsilon=1.0), WHOLE),
+        "bins": VectorStudy(BINS, mechanism("sw", epsilon=0.5, reach=3), (*LINE, 7), cases=80),
+        "large numbers": VectorStudy(
+            FAR, mechanism("square-wave", epsilon=0.5), (9007199254740991, "9007199254740992"), cases=60
+        ),
+    },
+    "piecewise": {
+        "integers": VectorStudy(INTEGERS, mechanism("piecewise", epsilon=2.0), WHOLE),
+        "bins": VectorStudy(EVEN, mechanism("pm", epsilon=1.0, reach=0), LINE, cases=60),
+    },
     "local-hashing": {
         "integers": VectorStudy(INTEGERS, mechanism("local-hashing", epsilon=1.0), WHOLE),
         "two buckets": VectorStudy(BINS, mechanism("blh", epsilon=0.5), LINE, cases=60),

@@ -31,6 +31,7 @@ from hubbub.sampling import (
     PlanarGeometricLaw,
     PlanarTableLaw,
     ResponseLaw,
+    SetResponseLaw,
     SubsetLaw,
     TableLaw,
     TwoAnswerLaw,
@@ -126,6 +127,19 @@ def response_rows(law: ResponseLaw) -> Table:
     return [[other + law.keep / one * (own == place) for place in range(law.values)] for own in range(law.values)]
 
 
+def set_response_rows(law: SetResponseLaw, values: int) -> Table:
+    """Return the rows of responses with a set of outputs for each value."""
+    one = Fraction(1 << law.width)
+    other = (1 - law.keep / one) / law.outputs
+    rows = []
+    for own in range(values):
+        row = [other] * law.outputs
+        for member in law.member(np.full(law.size, own), np.arange(law.size)).tolist():
+            row[member] += law.keep / one / law.size
+        rows.append(row)
+    return rows
+
+
 def flip_rows(law: BitFlipLaw) -> Table:
     """Return the probabilities of all rows of bits, in the order of whole numbers."""
     one = Fraction(1 << law.width)
@@ -200,6 +214,8 @@ def rows_of(law: Law, values: int, seed: int = 5) -> Table:
         return flip_rows(BitFlipLaw(law.permanent.values, 2 * width, *ones))
     if isinstance(law, SubsetLaw):
         return subset_rows(law)
+    if isinstance(law, SetResponseLaw):
+        return set_response_rows(law, values)
     if isinstance(law, HashedResponseLaw):
         return hashed_rows(law, values, seed)
     if isinstance(law, LineNoiseLaw) and law.clamped:
@@ -402,6 +418,10 @@ def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
     if isinstance(law, ResponseLaw):
         other = Fraction((1 << law.width) - law.keep, law.values)
         return [] if keeps(other + law.keep, other, bound) and keeps(other, other + law.keep, bound) else ["response"]
+    if isinstance(law, SetResponseLaw):
+        other = Fraction((1 << law.width) - law.keep, law.outputs)
+        near = other + Fraction(law.keep, law.size)
+        return [] if keeps(near, other, bound) and keeps(other, near, bound) else ["sets"]
     if isinstance(law, SubsetLaw):
         inside = Fraction((1 << law.width) - law.out, math.comb(values - 1, law.size - 1))
         outside = Fraction(law.out, math.comb(values - 1, law.size))

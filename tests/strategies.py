@@ -180,6 +180,15 @@ def subset_selections(draw: st.DrawFn) -> hb.SubsetSelection:
 
 
 @st.composite
+def sliding_windows(draw: st.DrawFn) -> hb.SquareWave | hb.Piecewise:
+    """Square Wave and the piecewise mechanism, which needs an even line."""
+    wave = draw(st.booleans())
+    domain = draw(integers() | bins() if wave else integers())
+    reach = draw(st.none() | st.integers(0, len(domain)))
+    return (hb.SquareWave if wave else hb.Piecewise)(domain, draw(epsilons()), reach)
+
+
+@st.composite
 def planar(draw: st.DrawFn, *, whole: bool = False) -> hb.Mechanism:
     """Planar mechanisms of all forms; epsilon times the cell is kept where exact sums are quick."""
     grid = draw(grids(whole=whole))
@@ -242,7 +251,9 @@ def survey_designs(domain: hb.Categories | None = None) -> st.SearchStrategy[hb.
 
 def mechanisms() -> st.SearchStrategy[hb.Mechanism]:
     """Mechanisms of every kind on small domains."""
-    return st.one_of(pointing_mechanisms(), metric_mechanisms(), cloakings(), matrices(), survey_designs())
+    return st.one_of(
+        pointing_mechanisms(), sliding_windows(), metric_mechanisms(), cloakings(), matrices(), survey_designs()
+    )
 
 
 @st.composite

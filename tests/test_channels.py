@@ -28,6 +28,7 @@ from hubbub.channels import (
     ProductChannel,
     ReindexedChannel,
     SparseChannel,
+    WindowChannel,
     product_channel,
 )
 from hubbub.channels.lattice_window import LatticeWindow
@@ -134,6 +135,9 @@ KINDS = [
     (hb.OptimizedUnary(hb.Integers(0, 20), 1.0), BitSetChannel),
     (hb.SubsetSelection(hb.Integers(0, 20), 1.0), BitSetChannel),
     (hb.LocalHashing(hb.Integers(0, 20), 1.0), BitSetChannel),
+    (hb.SquareWave(hb.Integers(0, 20), 1.0), WindowChannel),
+    (hb.SquareWave(hb.Bins([0.0, 0.5, 2.0, 2.1, 6.0, 7.0]), 1.0, reach=5), WindowChannel),
+    (hb.Piecewise(hb.Integers(-5, 20), 2.0), WindowChannel),
     (hb.Cloaking(hb.Integers(0, 20), [place // 2 for place in range(21)]), SparseChannel),
     (
         hb.Matrix(hb.Integers(0, 19), list(range(20)), np.eye(20)[np.random.default_rng(0).permutation(20)]),

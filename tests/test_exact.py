@@ -83,6 +83,11 @@ def subset_selection(rng: Draw, most: int) -> hb.Mechanism:
     return hb.SubsetSelection(domain, epsilon(rng), chosen)
 
 
+def square_wave(rng: Draw, most: int) -> hb.Mechanism:
+    domain = integers(rng, most) if rng.random() < 0.5 else bins(rng, most)
+    return hb.SquareWave(domain, epsilon(rng), None if rng.random() < 0.5 else int(rng.integers(0, len(domain) + 1)))
+
+
 def remembering(rng: Draw, most: int) -> hb.Mechanism:
     """Return RAPPOR with memory; one report tells anything from nearly nothing to nearly all."""
     rate = epsilon(rng)
@@ -114,6 +119,8 @@ KINDS: dict[str, Builder] = {
     "optimized unary": lambda rng, most: hb.OptimizedUnary(integers(rng, most), epsilon(rng)),
     "subset selection": subset_selection,
     "local hashing": lambda rng, most: hb.LocalHashing(integers(rng, most), epsilon(rng), size(rng, most)),
+    "square wave": square_wave,
+    "piecewise": lambda rng, most: hb.Piecewise(integers(rng, most), epsilon(rng)),
     "geometric": lambda rng, most: hb.Geometric(integers(rng, most), epsilon(rng)),
     "truncated geometric": lambda rng, most: hb.TruncatedGeometric(integers(rng, most), epsilon(rng)),
     "laplace on integers": lambda rng, most: hb.Laplace(integers(rng, most), epsilon(rng)),

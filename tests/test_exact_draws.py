@@ -53,6 +53,9 @@ MECHANISMS: dict[str, hb.Mechanism] = {
     "subset selection": hb.SubsetSelection(COLOURS, 1.0, size=2),
     "subset selection, one": hb.SubsetSelection(COLOURS, 1.0, size=1),
     "subset selection, all but one": hb.SubsetSelection(COLOURS, 1.0, size=4),
+    "square wave": hb.SquareWave(UNEVEN, 1.0),
+    "square wave, no reach": hb.SquareWave(LINE, 1.0, reach=0),
+    "piecewise": hb.Piecewise(LINE, 1.5),
     "matrix": hb.Matrix(LINE, range(4), np.random.default_rng(0).dirichlet([0.3, 1.0, 2.0, 3.0], size=10)),
     "cloaking": hb.Cloaking(LINE, list("aabbbcccca")),
 }

@@ -26,6 +26,7 @@ from hubbub.sampling import (
     Law,
     LineNoiseLaw,
     ResponseLaw,
+    SetResponseLaw,
     SubsetLaw,
     TwoAnswerLaw,
     TwoStageFlipLaw,
@@ -57,6 +58,8 @@ def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -
         return alike, law.response.values << 64
     if isinstance(law, SubsetLaw):
         return alike, math.comb(size, law.size)
+    if isinstance(law, SetResponseLaw):
+        return alike, law.outputs
     return alike, size if isinstance(law, ResponseLaw | FractionResponseLaw) else 1 << size
 
 
@@ -67,6 +70,8 @@ def alike_ratio(law: Law, output_text: Callable[[int], str], value: int = 0, oth
         if own < others:
             return OutputRatio(value, other, output_text(other), others, own)
         return OutputRatio(value, other, output_text(value), own, others)
+    if isinstance(law, SetResponseLaw):
+        return _set_response_ratio(law, output_text, value, other)
     if isinstance(law, HashedResponseLaw):
         return _hashed_response_ratio(law, value, other)
     if isinstance(law, TwoStageFlipLaw):
@@ -105,6 +110,18 @@ def response_weights(law: ResponseLaw | FractionResponseLaw) -> tuple[int, int]:
     keep, total = law.keep.as_integer_ratio() if isinstance(law, FractionResponseLaw) else (law.keep, 1 << law.width)
     other = total - keep
     return law.values * keep + other, other
+
+
+def _set_response_ratio(law: SetResponseLaw, output_text: Callable[[int], str], value: int, other: int) -> OutputRatio:
+    """Return the largest ratio of responses with sets: an output of one value's set that is not in the other's.
+
+    There always is one, because sets are of one size and no two are the same.
+    """
+    places = np.arange(law.size)
+    first, second = (law.member(np.full(law.size, each), places) for each in (value, other))
+    output = output_text(int(np.setdiff1d(first, second)[0]))
+    rest = (1 << law.width) - law.keep
+    return OutputRatio.at_least_one(value, other, output, law.keep * law.outputs + law.size * rest, law.size * rest)
 
 
 def _hashed_response_ratio(law: HashedResponseLaw, value: int, other: int) -> OutputRatio:

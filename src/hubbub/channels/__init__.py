@@ -15,6 +15,7 @@ from hubbub.channels.dense import DenseChannel
 from hubbub.channels.diagonal_plus_constant import DiagonalPlusConstantChannel
 from hubbub.channels.exponential_decay import DecayChannel, DecayLine
 from hubbub.channels.lattice_window import LatticeWindow
+from hubbub.channels.sliding_window import WindowChannel
 from hubbub.channels.sparse import SparseChannel
 from hubbub.channels.stacked import StackedChannel
 
@@ -34,6 +35,7 @@ __all__ = [
     "RestrictedChannel",
     "SparseChannel",
     "StackedChannel",
+    "WindowChannel",
     "check_entries",
     "prefers_matrix",
     "product_channel",

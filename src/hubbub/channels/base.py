@@ -146,6 +146,12 @@ class Channel(ABC):
         return self.log_columns(np.arange(self.patterns))
 
 
+def line_maxima(scores: Floats) -> Positions:
+    """Return the places of a line whose score neither neighbour exceeds."""
+    around = np.pad(scores, 1, constant_values=-np.inf)
+    return np.flatnonzero((scores >= around[:-2]) & (scores >= around[2:]))
+
+
 def check_entries(values: int, patterns: int) -> None:
     """Refuse matrices that do not fit in memory, before they are built."""
     if values * patterns > MAX_MATRIX_ENTRIES:

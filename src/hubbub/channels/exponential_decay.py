@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.channels.base import Channel, LogColumns
+from hubbub.channels.base import Channel, LogColumns, line_maxima
 from hubbub.channels.rounding import UNDERFLOW_NATS, RoundingBound, entry_error, gamma
 from hubbub.core.arrays import Floats, Positions, frozen
 
@@ -96,8 +96,7 @@ class DecayChannel(Channel):
 
     def local_maxima(self, scores: Floats) -> Positions:
         """Return the values whose score neither neighbour exceeds."""
-        around = np.pad(scores, 1, constant_values=-np.inf)
-        return np.flatnonzero((scores >= around[:-2]) & (scores >= around[2:]))
+        return line_maxima(scores)
 
     def log_columns(self, patterns: Positions) -> Floats:
         """Return log g from the mechanism, also where exp has flushed it to 0."""

@@ -12,6 +12,7 @@ from hubbub.mechanisms.one_at_random import SampleOne
 from hubbub.mechanisms.planar import PlanarGeometric, PlanarLaplace
 from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.mechanisms.split_attributes import Split
+from hubbub.mechanisms.square_wave import Piecewise, SquareWave
 from hubbub.mechanisms.subset_selection import SubsetSelection
 from hubbub.mechanisms.survey_designs import CrosswiseModel, ForcedResponse, UnrelatedQuestion, Warner
 from hubbub.mechanisms.unary_encoding import OptimizedUnary, Rappor
@@ -28,6 +29,7 @@ __all__ = [
     "Matrix",
     "Mechanism",
     "OptimizedUnary",
+    "Piecewise",
     "PlanarGeometric",
     "PlanarLaplace",
     "RandomizedResponse",
@@ -35,6 +37,7 @@ __all__ = [
     "SampleOne",
     "SampleOneWithFakes",
     "Split",
+    "SquareWave",
     "SubsetSelection",
     "TruncatedGeometric",
     "UnrelatedQuestion",

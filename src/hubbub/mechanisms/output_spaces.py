@@ -261,6 +261,47 @@ class IntegerOutputs(OutputSpace):
         return parse_whole_number(entry, self._mechanism, "a whole number")
 
 
+class RangeOutputs(OutputSpace):
+    """The whole numbers between two limits; a code counts from the first."""
+
+    def __init__(self, first: int, last: int, mechanism: str) -> None:
+        self._first, self._last = first, last
+        self._mechanism = mechanism
+
+    def encode(self, outputs: object) -> Codes:
+        """Check that they are whole numbers between the limits."""
+        array, expected = _check_flat(as_array(outputs), self._mechanism), f"from {self._first} to {self._last}"
+        numbers = as_integers(array, OutputError, where=f"{self._mechanism}, outputs", expected=expected)
+        beyond = (numbers < self._first) | (numbers > self._last)
+        if beyond.any():
+            place = int(np.argmax(beyond))
+            where, got = f"{self._mechanism}, outputs, position {place}", int(numbers[place])
+            what, remedy = (
+                "not an output of this mechanism",
+                "check which mechanism and which epsilon this report names",
+            )
+            code = "not-an-output"
+            raise OutputError(what, where=where, got=got, expected=expected, remedy=remedy, code=code)
+        return numbers - self._first
+
+    def decode(self, codes: Codes) -> Array:
+        """Return the numbers."""
+        return codes + self._first
+
+    @property
+    def size(self) -> int:
+        """The number of outputs."""
+        return self._last - self._first + 1
+
+    def parse(self, text: str) -> object:
+        """Return a whole number."""
+        return parse_whole_number(text, self._mechanism, f"from {self._first} to {self._last}")
+
+    def read(self, entry: object) -> object:
+        """Return the number of a text or of a float."""
+        return parse_whole_number(entry, self._mechanism, f"from {self._first} to {self._last}")
+
+
 class PairOutputs(OutputSpace):
     """Any cell of the infinite lattice: column and row."""
 

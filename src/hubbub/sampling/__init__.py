@@ -5,6 +5,7 @@ from hubbub.sampling.frequency_oracle_laws import (
     BitFlipLaw,
     FractionResponseLaw,
     ResponseLaw,
+    SetResponseLaw,
     SubsetLaw,
     TwoStageFlipLaw,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "Randomness",
     "ResponseLaw",
     "SeededSource",
+    "SetResponseLaw",
     "SubsetLaw",
     "SystemSource",
     "TableLaw",

@@ -45,6 +45,26 @@ class FractionResponseLaw(Law):
         return _respond(self.values, top, lambda: source.below(self.keep.denominator) < rest, positions, source)
 
 
+@dataclass(frozen=True)
+class SetResponseLaw(Law):
+    """Any member of the value's set of outputs with probability keep / 2^width, otherwise any of all outputs.
+
+    Every value has a set of `size` of the `outputs`, and no two values have the same; ``member(positions, places)``
+    returns the member at a place, from 0 to size - 1, of each value's set.
+    """
+
+    outputs: int
+    size: int
+    width: int
+    keep: int
+    member: Callable[[Positions, Positions], Positions]
+
+    def draw(self, positions: Positions, source: RandomSource) -> Positions:
+        """Take a member for everybody, and keep or replace it as randomized response does."""
+        members = self.member(positions, source.integers(self.size, positions.size))
+        return ResponseLaw(self.outputs, self.width, self.keep).draw(members, source)
+
+
 def _respond(values: int, top: int, keeps: Callable[[], bool], positions: Positions, source: RandomSource) -> Positions:
     """Half a word decides whether to keep the truth, the other half which value comes instead.
 

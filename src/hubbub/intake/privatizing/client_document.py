@@ -33,7 +33,7 @@ from hubbub.intake.study_files import read_study
 from hubbub.mechanisms import LongitudinalRappor, Mechanism
 
 CLIENT_FORMAT_VERSION = 1
-COUNTS = ("width", "size", "buckets")  # entries of laws that are no probabilities
+COUNTS = ("width", "size", "buckets", "reach")  # entries of laws that are no probabilities
 BOX = ("south", "west", "north", "east")
 
 

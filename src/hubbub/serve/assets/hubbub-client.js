@@ -929,13 +929,23 @@ function readHashing(law, values, random) {
   };
 }
 
+/** Return the whole number so many steps beyond the value at a position of a line, as text. */
+function steppedFrom(values, position, steps) {
+  const start = (values.low ?? 0) + position;
+  const sum = start + steps;
+  return Number.isSafeInteger(sum) ? String(sum) : String(BigInt(start) + BigInt(steps));
+}
+
 function readGeometric(law, values, random) {
   const noise = new LineNoise(law.inside("noise"), random, true);
-  return (position) => {
-    const drawn = noise.draw();
-    const sum = values.low + position + drawn;
-    return Number.isSafeInteger(sum) ? String(sum) : String(BigInt(values.low + position) + BigInt(drawn));
-  };
+  return (position) => steppedFrom(values, position, noise.draw());
+}
+
+function readWindow(law, values, random) {
+  const reach = law.count("reach", 0, values.count);
+  const near = random.below(BigInt(2 * reach + 1));
+  const respond = random.response(values.count + 2 * reach, readKeep(law, random));
+  return (position) => steppedFrom(values, 0, respond(position + Number(near())) - reach);
 }
 
 function readClampedNoise(law, values, random) {
@@ -1120,6 +1130,7 @@ const LAWS = {
   "longitudinal-rappor": [ALL_DOMAINS, readLongitudinal],
   matrix: [ALL_DOMAINS, readRows],
   "optimized-unary": [ALL_DOMAINS, readUnary],
+  piecewise: [["integers", "bins"], readWindow],
   "planar-geometric": [["grid"], readPlanar],
   "planar-laplace": [["grid"], readQuarter],
   "randomized-response": [ALL_DOMAINS, readResponse],
@@ -1127,6 +1138,7 @@ const LAWS = {
   "sample-one": [["product"], readSeveral],
   "sample-one-with-fakes": [["product"], readSeveral],
   split: [["product"], readSeveral],
+  "square-wave": [["integers", "bins"], readWindow],
   "subset-selection": [ALL_DOMAINS, readSubset],
   "truncated-geometric": [["integers"], readClampedNoise],
   "unrelated-question": [["categories"], readDesign],

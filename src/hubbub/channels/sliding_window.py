@@ -1,0 +1,88 @@
+"""Windows that slide along a line: each pattern has one likelihood for the values near it, and a lower one for others.
+
+Sums over all windows of one width are made without subtracting: a line is cut into blocks as long as a window, which
+then is the end of one block and the beginning of the next, or a whole block. Running sums inside blocks, in both
+directions, give every window by one addition (van Herk), and no digit is lost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hubbub.channels.base import line_maxima
+from hubbub.channels.bit_sets import SetChannel
+from hubbub.core.arrays import Floats, Positions
+
+
+class WindowChannel(SetChannel):
+    """The set of pattern i are the `width` values that end at `codes[i]`, as far as these exist."""
+
+    def __init__(
+        self,
+        codes: Positions,
+        values: int,
+        *,
+        width: int,
+        low: float,
+        log_scale: Floats,
+        among: Positions | None = None,
+    ) -> None:
+        super().__init__(values, log_scale, low, among)
+        self._codes, self._width = codes, width
+        self._most_alike = int(np.bincount(codes).max(initial=1))
+
+    def rows(self, positions: Positions) -> Floats:
+        """Return rows of the matrix."""
+        away = self._codes[None, :] - self._kept(positions)[:, None]
+        chosen: Floats = np.where((away >= 0) & (away < self._width), 1.0, self._low)
+        return chosen
+
+    def members(self, weights: Floats) -> Floats:
+        """Return for each pattern the total weight of the values in its set."""
+        full = weights
+        if self._among is not None:
+            full = np.zeros(self._whole)
+            full[self._among] = weights
+        sums = window_sums(full, self._width, before=self._width - 1, count=self._whole + self._width - 1)
+        chosen: Floats = sums[..., self._codes]
+        return chosen
+
+    def holders(self, weights: Floats) -> Floats:
+        """Return for each value the total weight of the patterns whose set holds it."""
+        sent = np.bincount(self._codes, weights=weights, minlength=self._whole + self._width - 1)
+        sums = window_sums(sent, self._width, before=0, count=self._whole)
+        return sums if self._among is None else sums[self._among]
+
+    @property
+    def member_additions(self) -> float:
+        """Through a block in one direction, and one more."""
+        return self._width + 1.0
+
+    @property
+    def holder_additions(self) -> float:
+        """The same, and those of the patterns with one code."""
+        return self._width + 1.0 + self._most_alike
+
+    @property
+    def local(self) -> bool:
+        """Neighbouring values have similar likelihoods."""
+        return True
+
+    def local_maxima(self, scores: Floats) -> Positions:
+        """Return the values whose score neither neighbour exceeds."""
+        return line_maxima(scores)
+
+
+def window_sums(numbers: Floats, width: int, *, before: int, count: int) -> Floats:
+    """Return the sums of `count` windows of `width` numbers each; the first one begins `before` places in front."""
+    blocks = -(-(count + width - 1) // width) + 1
+    padded = np.zeros(blocks * width)
+    kept = numbers[: max(0, padded.size - before)]
+    padded[before : before + kept.size] = kept
+    table = padded.reshape(blocks, width)
+    begun = np.cumsum(table, axis=1).ravel()
+    left = np.cumsum(table[:, ::-1], axis=1)[:, ::-1].ravel()
+    first = np.arange(count)
+    # A window that is a whole block is one running sum; any other one ends inside the next block.
+    ends = np.where(first % width == 0, 0.0, begun[first + width - 1])
+    return left[first] + ends
