@@ -71,6 +71,25 @@ def test_the_default_size_of_a_subset_is_the_one_that_200_digits_give(values: in
         assert hb.SubsetSelection(domain, epsilon).size == true_size(values, epsilon), epsilon.hex()
 
 
+def true_reach(values: int, epsilon: float) -> int:
+    """Return the published reach, a form that cancels for small epsilon: with as many digits as that takes."""
+    with mpmath.workdps(DIGITS):
+        rate = mpmath.mpf(epsilon)
+        whole = mpmath.exp(rate)
+        share = (rate * whole - whole + 1) / (2 * whole * (whole - 1 - rate))
+        return int(mpmath.floor(values * share))
+
+
+@pytest.mark.parametrize("values", [2, 7, 24, 256, 1024, 100_000_000])
+def test_the_default_reach_of_a_wave_is_the_one_that_200_digits_give(values: int) -> None:
+    domain = hb.Integers(1, values)
+    for epsilon in (1e-12, 1e-6, 1e-3, 0.1, 0.5, 1.0, 1.1, 2.0, 3.7, 5.0, 10.0, 30.0, 500.0):
+        assert hb.SquareWave(domain, epsilon).reach == true_reach(values, epsilon), epsilon
+        with mpmath.workdps(DIGITS):
+            half = int(mpmath.floor((values - 1) * mpmath.exp(-mpmath.mpf(epsilon) / 2) / 2))
+        assert hb.Piecewise(domain, epsilon).reach == half, epsilon
+
+
 @pytest.mark.parametrize("towards", [0.0, math.inf])
 def test_an_exp_that_rounds_otherwise_changes_no_default(towards: float, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [(values, epsilon) for values in (10, 24, 1023) for epsilon in subset_epsilons(values)]

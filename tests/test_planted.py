@@ -10,14 +10,14 @@ forks     children of one process must not draw the same words
 |---------------------------------------------------|-----------|
 | epsilon 10% too large                             | exact, draws |
 | no shrink of epsilon, on a line and on a map      | exact     |
-| chances rounded down (response, bits, subsets)    | exact     |
+| chances rounded down: response, bits, sets        | exact     |
 | a table of floats, of float sums, of 64 bits      | exact     |
 | half of epsilon forgotten (exponential, RAPPOR)   | exact     |
 | a subset that always holds the truth              | exact     |
 | degrees for kilometres                            | exact, draws |
 | p and q swapped, a lie for the truth              | draws     |
 | redrawn instead of remapped, line and map         | draws     |
-| off by one: position, clamp, hash                 | draws     |
+| off by one: position, clamp, hash, window         | draws     |
 | bits reversed in a byte                           | draws     |
 | noise to one side, 0 counted twice, cut off       | draws     |
 | a remainder instead of a uniform number           | draws     |
@@ -71,6 +71,7 @@ RESPONSE = hb.RandomizedResponse(COLOURS, 1.0)
 RAPPOR = hb.Rappor(COLOURS, 2.0)
 UNARY = hb.OptimizedUnary(COLOURS, 1.0)
 SUBSETS = hb.SubsetSelection(COLOURS, 1.0, size=2)
+WAVE = hb.SquareWave(hb.Integers(0, 8), 1.0, reach=2)
 HASHING = hb.LocalHashing(LINE, 1.2, 3)
 TRUNCATED = hb.TruncatedGeometric(LINE, 0.4)
 LONG = hb.TruncatedGeometric(hb.Integers(0, 99), 1.0)
@@ -143,6 +144,7 @@ EXACT: dict[str, tuple[hb.Mechanism, Callable[[], Law]]] = {
     "rounded down, bits": (RAPPOR, lambda: flips(1.0, down=True)),
     "rounded down, other bits": (UNARY, lambda: replace(UNARY.law, other=UNARY.law.other - 1)),
     "rounded down, subsets": (SUBSETS, lambda: replace(SUBSETS.law, out=SUBSETS.law.out - 1)),
+    "rounded down, windows": (WAVE, lambda: replace(WAVE.law, keep=WAVE.law.keep + WAVE.law.outputs)),
     "a table of floats": (TRUNCATED, lambda: table_of_floats(TRUNCATED.matrix())),
     "a table of floats, laplace": (LAPLACE, lambda: table_of_floats(LAPLACE.matrix())),
     "sums of floats": (LONG, lambda: float_sums(LONG)),
@@ -319,6 +321,11 @@ DRAWN: dict[str, tuple[hb.Mechanism, Sampler]] = {
     "epsilon 10% too large, map": (PLANAR, tenth_more(PLANAR)),
     "epsilon 10% too small, map": (PLANAR, drawing(PLANAR, hb.PlanarGeometric(MAP, 0.9).law)),
     "epsilon 10% too large, hashing": (HASHING, drawing(HASHING, hb.LocalHashing(LINE, 1.32, 3).law)),
+    "epsilon 10% too large, windows": (WAVE, drawing(WAVE, hb.SquareWave(hb.Integers(0, 8), 1.1, reach=2).law)),
+    "a window one output too far": (
+        WAVE,
+        drawing(WAVE, replace(WAVE.law, member=lambda positions, places: np.minimum(positions + places + 1, 12))),
+    ),
     "epsilon 10% too large, subsets": (SUBSETS, drawing(SUBSETS, hb.SubsetSelection(COLOURS, 1.1, size=2).law)),
     "epsilon 10% too large, optimized bits": (OPTIMIZED, tenth_more(OPTIMIZED)),
     "epsilon 10% too large, Laplace": (LAPLACE, tenth_more(LAPLACE)),

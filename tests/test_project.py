@@ -36,7 +36,7 @@ export_client Independence independence
 Interval interval kl_divergence Laplace LocalHashing log_likelihood LongitudinalRappor Matrix Mechanism MechanismError
 merge optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric PlanarLaplace privatize_file Quantile
 rake SurveyWeights Product Split SampleOne SampleOneWithFakes plan_attributes AttributesPlan
-correlation Moments moments
+correlation Moments moments Piecewise SquareWave
 quantile RandomizedResponse Rappor read_reports read_study read_tally Regions regions RegionShares RegionsError report
 Reports ReportsError Resolution resolve synthesize
 scatter_reports SettingError Shift Study StudyError SubsetSelection Tally total_variation Trend trend

@@ -112,6 +112,8 @@ def family(name: str) -> Callable[[float], hb.Mechanism]:
         "longitudinal rappor": lambda f: hb.LongitudinalRappor(COLOURS, 3.0 * f, 1.5 * f),
         "optimized unary": lambda f: hb.OptimizedUnary(COLOURS, 1.0 * f),
         "subset selection": lambda f: hb.SubsetSelection(COLOURS, 1.0 * f, size=2),
+        "square wave": lambda f: hb.SquareWave(LINE, 1.0 * f, reach=2),
+        "piecewise": lambda f: hb.Piecewise(LINE, 1.5 * f, reach=2),
     }[name]
 
 
@@ -133,6 +135,8 @@ FAMILIES = [
     "longitudinal rappor",
     "optimized unary",
     "subset selection",
+    "square wave",
+    "piecewise",
 ]
 
 

@@ -103,6 +103,8 @@ MECHANISMS: list[hb.Mechanism] = [
     hb.LongitudinalRappor(LINE, 2.0, 1.0),
     hb.LocalHashing(LINE, 1.0),
     hb.SubsetSelection(LINE, 1.0),
+    hb.SquareWave(LINE, 1.0),
+    hb.Piecewise(LINE, 1.0),
     hb.Matrix(LINE, ["a", "b"], np.linspace([0.2, 0.8], [0.7, 0.3], 10)),
 ]
 STUDY = """
