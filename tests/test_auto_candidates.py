@@ -190,6 +190,20 @@ def test_large_kernels_are_not_multiplied_out(monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_allclose(behind.backward(np.eye(4)).T, kernel @ channel.matrix, rtol=1e-12)
 
 
+def test_knots_of_a_wide_kernel_behind_a_large_channel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer knots than values: EM is over the knots, also where the product with the kernel is not written down."""
+    monkeypatch.setattr(paths, "MAX_DENSE_ENTRIES", 3)
+    rng = np.random.default_rng(4)
+    shape = DomainShape.of(hb.Integers(0, 59))
+    kernel = shape.kernel(12.0)[shape.knots(12.0)]
+    assert len(kernel) < 60
+    channel, weights = skewed(rng, 60, 70), rng.multinomial(500, np.full(70, 1 / 70), size=2).astype(np.float64)
+    behind = smoothed_by(channel, kernel)
+    assert isinstance(behind, SmoothedChannel)
+    _, phi = next(em_path(behind, weights, [20]))
+    np.testing.assert_allclose(phi[0], em(kernel @ channel.matrix, weights[0], 20), rtol=1e-6, atol=1e-11)
+
+
 @pytest.mark.parametrize("width", [0.0, 2.0])
 def test_fields_start_from_em_smoothed_or_not(width: float) -> None:
     rng = np.random.default_rng(3)

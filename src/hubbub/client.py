@@ -1126,8 +1126,10 @@ def _parse_mechanism(table: _StudyTable, values: StudyValues) -> MechanismFields
         raise _unusable_study(table.where, f"{kind} on {values.kind}", f"a domain of {' or '.join(MECHANISMS[kind])}")
     if kind in WAYS_TO_REPORT:
         return _parse_way(table, kind, values)
+    extra: Any = None
+    epsilon = 0.0
     if kind in _RATIOS or (kind == "randomized-response" and (table.has("p") or not table.has("epsilon"))):
-        epsilon, (extra, plain) = 0.0, _RATIOS.get(kind, _parse_kept_truth)(table, values, kind)
+        extra, plain = _RATIOS.get(kind, _parse_kept_truth)(table, values, kind)
     else:
         epsilon = table.real("epsilon", MIN_EPSILON, MAX_EPSILON)
         plain = epsilon * values.diameter if kind in METRIC_MECHANISMS else epsilon

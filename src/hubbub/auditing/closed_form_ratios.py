@@ -15,7 +15,7 @@ from itertools import accumulate, chain, islice, pairwise
 import numpy as np
 
 from hubbub.auditing.exact_ratios import OutputRatio, largest_ratio
-from hubbub.client import Noise, bucket_of, even_step
+from hubbub.client import Noise, bucket_of
 from hubbub.core.arrays import plain
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.local_hashing import HashedResponseLaw
@@ -45,7 +45,7 @@ def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -
     if isinstance(law, FixedLaw):
         return _deterministic_ratio(law, output_text), int(law.codes.max()) + 1
     if mechanism.metric:
-        if not isinstance(law, LineNoiseLaw) or domain.places is None or even_step(domain.places.tolist()) is None:
+        if not isinstance(law, LineNoiseLaw) or domain.step is None:
             return None
         ratios = _neighbour_ratios(law, domain.squared_distance(0, 1), output_text)
         return largest_ratio(list(ratios)), law.values if law.clamped else None

@@ -49,7 +49,7 @@ class WindowChannel(SetChannel):
 
     def holders(self, weights: Floats) -> Floats:
         """Return for each value the total weight of the patterns whose set holds it."""
-        sent = np.bincount(self._codes, weights=weights, minlength=self._whole + self._width - 1)
+        sent = np.bincount(self._codes, weights=weights, minlength=self._whole + self._width - 1).astype(np.float64)
         sums = window_sums(sent, self._width, before=0, count=self._whole)
         return sums if self._among is None else sums[self._among]
 

@@ -257,6 +257,11 @@ class Domain(Portable, ABC):
         return None
 
     @property
+    def step(self) -> Fraction | None:
+        """The distance between neighbours on a line, exactly; None where it is not the same everywhere, or no line."""
+        return None
+
+    @property
     def intervals(self) -> Floats | None:
         """The left and the right end of each value, values by 2, where values are intervals; None elsewhere."""
         return None

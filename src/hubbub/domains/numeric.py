@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.client import MAX_EXACT_INTEGER, MAX_LENGTH
+from hubbub.client import MAX_EXACT_INTEGER, MAX_LENGTH, even_step
 from hubbub.core.arrays import Array, Floats, Positions, as_array, as_integer, as_integers, as_real, frozen
 from hubbub.core.errors import DomainError, shorten
 from hubbub.domains.base import Domain, check_size
@@ -26,6 +26,11 @@ class LineDomain(Domain):
     @abstractmethod
     def places(self) -> Floats:
         """Where each value lies, increasing (read-only)."""
+
+    @cached_property
+    def step(self) -> Fraction | None:
+        """The distance between neighbours, exactly; None if it is not the same everywhere."""
+        return even_step(self.places.tolist()) if len(self) > 1 else None
 
     @property
     def unit(self) -> str:
@@ -99,6 +104,11 @@ class Integers(LineDomain):
     def labels(self) -> Array:
         """The integers, increasing."""
         return frozen(np.arange(self.low, self.high + 1, dtype=np.int64))
+
+    @cached_property
+    def step(self) -> Fraction | None:
+        """Always 1."""
+        return Fraction(1)
 
     @property
     def places(self) -> Floats:

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from hubbub.channels import Channel, DecayChannel, DecayLine
-from hubbub.client import EPSILON_SHRINK, even_step, line_noise, probability_width
+from hubbub.client import EPSILON_SHRINK, line_noise, probability_width
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Bins, Integers, LineDomain
 from hubbub.mechanisms.base import InDomainMechanism, check_table
@@ -104,7 +104,7 @@ class Laplace(InDomainMechanism):
         """Noise in whole numbers where the values are evenly spaced; otherwise a table with a row for each value."""
         places = [Fraction(place) for place in self.domain.places.tolist()]
         size, rate = len(places), Fraction(self.epsilon) * EPSILON_SHRINK
-        step = even_step(self.domain.places.tolist())
+        step = self.domain.step
         if step is not None:
             check_exact(float(rate * step), float(rate * step), "Laplace")
             return LineNoiseLaw(line_noise(rate * step, rounded=True), size, 0, clamped=True)

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from hubbub.channels import Channel, WindowChannel, check_entries
-from hubbub.client import default_mean_reach, default_reach, even_step, response_parameters
+from hubbub.client import default_mean_reach, default_reach, response_parameters
 from hubbub.core.arrays import Array, Codes, Floats, Positions, as_integer
 from hubbub.core.errors import MechanismError
 from hubbub.domains import Bins, Integers, LineDomain
@@ -225,7 +225,7 @@ class Piecewise(SlidingWindow):
 
     def __post_init__(self) -> None:
         self._check()
-        if even_step(self.domain.places.tolist()) is None:
+        if self.domain.step is None:
             raise MechanismError(
                 "the piecewise mechanism needs an evenly spaced line",
                 where="Piecewise(domain)",

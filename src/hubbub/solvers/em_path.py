@@ -34,8 +34,10 @@ MStep = Callable[[Floats, Floats], Floats]  # distributions of a model, and expe
 class SmoothedChannel(Channel):
     """A channel after a smoothing of the domain: theta = smooth(phi), and EM is over phi."""
 
-    def __init__(self, channel: Channel, smooth: Smoothing, adjoint: Smoothing) -> None:
-        self.values, self.patterns, self.log_scale = channel.values, channel.patterns, channel.log_scale
+    def __init__(self, channel: Channel, smooth: Smoothing, adjoint: Smoothing, knots: int | None = None) -> None:
+        """Keep the parts; phi is over all values, or over fewer `knots` from which these are smoothed."""
+        self.values = channel.values if knots is None else knots
+        self.patterns, self.log_scale = channel.patterns, channel.log_scale
         self._channel, self._smooth, self._adjoint = channel, smooth, adjoint
 
     def forward(self, theta: Floats) -> Floats:
@@ -63,10 +65,12 @@ def smoothed_by(channel: Channel, kernel: Floats) -> Channel:
         entries = sparse.csr_array(np.where(kernel > MIN_KERNEL_ENTRY, kernel, 0.0))
         if entries.nnz <= MAX_KERNEL_DENSITY * kernel.size:
             across = entries.T.tocsr()
-            return SmoothedChannel(channel, lambda rows: (across @ rows.T).T, lambda rows: (entries @ rows.T).T)
+            return SmoothedChannel(
+                channel, lambda rows: (across @ rows.T).T, lambda rows: (entries @ rows.T).T, len(kernel)
+            )
     if channel.entries <= MAX_DENSE_ENTRIES:
         return DenseChannel(kernel @ channel.dense(), channel.log_scale)
-    return SmoothedChannel(channel, lambda rows: rows @ kernel, lambda rows: rows @ kernel.T)
+    return SmoothedChannel(channel, lambda rows: rows @ kernel, lambda rows: rows @ kernel.T, len(kernel))
 
 
 def em_path(
