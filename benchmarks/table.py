@@ -47,6 +47,7 @@ ORDER = (
     "independence",
     "fakes",
     "plan",
+    "support_plans",
     "sets",
     "resolve",
     "regions",

@@ -19,8 +19,9 @@ from hubbub.planning.repeated_studies import (
     error_quantile,
 )
 from hubbub.planning.simulator import Simulator
+from hubbub.planning.support_simulation import draw_support
 from hubbub.planning.truths import AssumedTruth, truths_from
-from hubbub.planning.user_simulation import draw_reports, draw_support
+from hubbub.planning.user_simulation import draw_reports
 from hubbub.solvers import invert
 
 TEN = hb.Integers(0, 9)

@@ -21,6 +21,8 @@ KINDS = [
     "truncated-geometric",
     "laplace",
     "exponential",
+    "square-wave",
+    "piecewise",
 ]
 
 

@@ -66,7 +66,8 @@ def command(
         list[str] | None, typer.Option(metavar="NAME", help="Mechanism of the study; default: all. Repeatable.")
     ] = None,
     kind: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help="Kind of mechanism at --epsilon: rappor, ... Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="KIND", help="Kind of mechanism at --epsilon: rappor, ..., or all. Repeatable."),
     ] = None,
     mix: Annotated[
         list[str] | None,

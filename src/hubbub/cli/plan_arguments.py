@@ -67,8 +67,17 @@ def _parse_mixture(text: str) -> list[tuple[str, float]]:
 
 def named_mechanisms(
     study: Study, mechanisms: Sequence[str], kinds: Sequence[str], mixtures: Sequence[str], *, has_epsilon: bool
-) -> dict[str, Any]:
-    """Return what to compare, by name: mechanisms of the study, kinds, mixtures of either; by default the study's."""
+) -> dict[str, Any] | str:
+    """Return what to compare, by name: mechanisms of the study, kinds, mixtures of either; by default the study's.
+
+    The name of all kinds stands for itself.
+    """
+    from hubbub.planning.every_kind import EVERY_KIND
+
+    if EVERY_KIND in kinds:
+        if len(kinds) > 1 or mechanisms or mixtures:
+            raise typer.BadParameter("all kinds are compared with each other alone", param_hint="--kind all")
+        return EVERY_KIND
     named: dict[str, Any] = {name: _mechanism(study, name, "--mechanism") for name in mechanisms}
     named |= {f"{kind} (kind)" if kind in named else kind: kind for kind in kinds}
     for mixture in mixtures:

@@ -102,6 +102,8 @@ class SettingResult(CandidateAnswer):
     closed: float | None  # standard deviation of matrix inversion, simulated over closed form: ideally 1; None: unknown
     runs: int
     extrapolated: bool  # from fewer users, because this many cannot be simulated
+    from_sums: bool = False  # estimated from how many reports support each value, because reports were too many
+    screened: bool = False  # left after a few studies: the best candidate's errors were all smaller
     others: tuple[SettingResult, ...] = ()  # results for the other truths, where this is the worst of several
 
 
@@ -154,6 +156,7 @@ class Question(Portable):
     seed: int | str
     difference: float | None = None  # between the shares of two groups
     power: float | None = None  # the probability of detecting it; None: it is searched for
+    refused_kinds: tuple[str, ...] | None = None  # of a search among all kinds: those the domain does not allow
 
     @property
     def looks_for(self) -> str:

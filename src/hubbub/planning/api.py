@@ -17,8 +17,10 @@ from hubbub.core.progress import Progress, stepwise
 from hubbub.domains import Domain
 from hubbub.estimators.api import METHODS
 from hubbub.intake.study import Study
+from hubbub.mechanisms import Mechanism
 from hubbub.planning.answers import DISTANCE_NAMES, MEDIAN, POWER, USERS, AnswerType, Needed, Question
 from hubbub.planning.candidates import Candidate, candidates_from
+from hubbub.planning.every_kind import EVERY_KIND, every_kind
 from hubbub.planning.expected_errors import expected_errors
 from hubbub.planning.group_size import detect_difference
 from hubbub.planning.parallel import as_part
@@ -28,8 +30,10 @@ from hubbub.planning.sample_size import search_requirements
 from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import AssumedTruth, truths_from
 from hubbub.planning.validation import (
+    check_budgets,
     check_combination,
     check_difference,
+    check_radius,
     check_runs,
     check_target,
     check_users,
@@ -72,8 +76,9 @@ def plan(
     ----------
     mechanisms : Mechanism, list, mapping, Study, class or str
         The candidates: a mechanism, a list, {name: mechanism}, a study, a mixture across users [(mechanism, share),
-        ...], or kinds, which are classes or names as in study files, with `domain` and `epsilon`. Built mechanisms keep
-        their own epsilon for each report.
+        ...], or kinds, which are classes or names as in study files, with `domain` and `epsilon`; "all" stands for all
+        kinds that the domain allows, of which those that are clearly worse are left after a few simulated studies.
+        Built mechanisms keep their own epsilon for each report.
     users : int or list of int, optional
         One or several numbers of users; with `difference` the number in each of the two groups.
     target : float, optional
@@ -175,6 +180,9 @@ def plan(
     if isinstance(mechanisms, Study):
         domain = mechanisms.domain if domain is None else domain  # a different one is refused with the mechanisms
         mechanisms = dict(mechanisms.mechanisms)
+    refused_kinds = None
+    if mechanisms == EVERY_KIND:
+        mechanisms, refused_kinds = _every_kind(domain, epsilon, radius)
     candidates = candidates_from(
         mechanisms, domain=domain, epsilon=epsilon, radius=radius, reports_per_user=reports_per_user
     )
@@ -195,8 +203,23 @@ def plan(
         seed=seed,
         difference=difference,
         power=power,
+        refused_kinds=refused_kinds,
     )
     return _answer(question, candidates, truths, generator, check_values(values, over))
+
+
+def _every_kind(
+    domain: Domain | None, epsilon: object, radius: float | None
+) -> tuple[dict[str, type[Mechanism]], tuple[str, ...]]:
+    """Return all kinds that the domain allows at these budgets, by name, and the names of the others."""
+    budgets = check_budgets(domain, epsilon, has_kinds=True)
+    assert domain is not None  # noqa: S101  # as was just checked
+    check_radius(radius, domain)
+    reach = domain.diameter if radius is None else float(radius)
+    several = [every_kind(domain, budget, reach) for budget in budgets]
+    refused = dict.fromkeys(name for each in several for name in each.refused)
+    kinds = {name: kind for name, kind in several[0].kinds.items() if name not in refused}
+    return kinds, tuple(refused)
 
 
 def _answer(
@@ -232,7 +255,8 @@ def _answer(
         tried = [(by_key[need.key, need.truth], math.ceil(need.value or 0.0)) for need in reached]
     else:
         tried = [(each, users) for own in studies for users in question.users for each in own]
-    last = expected_errors(tried, question.level, positions)
+    race = question.refused_kinds is not None and question.runs is None
+    last = expected_errors(tried, question.level, positions, race=race)
     settings = yield from as_part(last, len(searches), len(searches) + 1)
     if question.looks_for != USERS:
         settings = _worst_of_truths(settings, len(truths), lambda setting: question.error(setting).median)

@@ -19,6 +19,7 @@ from hubbub.domains import Domain
 from hubbub.intake.study_entries import MECHANISMS, full_kind
 from hubbub.mechanisms import Mechanism
 from hubbub.planning.answers import Privacy
+from hubbub.planning.every_kind import missing_arguments
 from hubbub.planning.validation import ROUNDING, check_budgets, check_radius, check_reports_per_user
 
 FORMS = (
@@ -228,7 +229,7 @@ def _mechanism_or_kind(entry: object) -> Mechanism | Kind:
         return entry
     name = full_kind(entry) if isinstance(entry, str) else ""
     if isinstance(entry, str) and name not in MECHANISMS:
-        kinds = [name for name, kind in MECHANISMS.items() if not _missing_arguments(kind)]
+        kinds = [name for name, kind in MECHANISMS.items() if not missing_arguments(kind)]
         remedy = nearest_name(name, kinds, "check the spelling")
         if short := short_name(name):
             full, parameters = SHORT_NAMES[short]
@@ -238,17 +239,10 @@ def _mechanism_or_kind(entry: object) -> Mechanism | Kind:
     kind = MECHANISMS[name] if isinstance(entry, str) else entry
     if not (isinstance(kind, type) and issubclass(kind, Mechanism)):
         raise _refused("this is not a mechanism", shorten(entry), "build a mechanism first, or name a kind")
-    if missing := _missing_arguments(kind):
+    if missing := missing_arguments(kind):
         got = f"{kebab(kind.__name__)}, which needs {', '.join(missing)}"
         raise _refused("this kind needs more than an epsilon", got, f"build the mechanism: {kind.__name__}(...)")
     return kind
-
-
-def _missing_arguments(kind: Kind) -> list[str]:
-    """Return what a kind needs besides a domain and an epsilon."""
-    parameters = list(inspect.signature(kind).parameters.values())
-    names = [each.name for each in parameters if each.default is each.empty and each.name not in ("domain", "epsilon")]
-    return names if any(each.name == "epsilon" for each in parameters) else [*names, "no epsilon"]
 
 
 def _with_unique_names(named: Sequence[tuple[str, PartsOrKinds]]) -> list[tuple[str, PartsOrKinds]]:

@@ -283,9 +283,31 @@ def plan_notes(question: Question, settings: Sequence[SettingResult], needed: Se
     notes += [f"{listed(list(labels))}: {reason}." for reason, labels in labels_by_reason.items() if reason]
     if question.looks_for != EPSILON and _are_incomparable(settings, needed):
         notes.append("These candidates spend different epsilons, so they are not compared with each other.")
+    notes += _search_notes(question, settings)
     if any(setting.extrapolated for setting in settings) or any(need.extrapolated for need in needed):
         notes.append("Numbers marked * are extrapolated: that many users cannot be simulated.")
     return notes + _closed_form_note(settings)
+
+
+def _search_notes(question: Question, settings: Sequence[SettingResult]) -> list[str]:
+    """Say which candidates were left early or not tried, and which were simulated by sums."""
+    notes = []
+    screened = [setting for setting in settings if setting.screened]
+    if screened:
+        names = list(dict.fromkeys(setting.label for setting in screened))
+        notes.append(
+            f"{listed(names)}: left after {screened[0].runs} simulated studies each, in which all errors were larger "
+            "than all of the best candidate's."
+        )
+    if question.refused_kinds:
+        notes.append(f"Not possible on this domain: {listed(list(question.refused_kinds))}.")
+    sums = list(dict.fromkeys(setting.label for setting in settings if setting.from_sums))
+    if sums:
+        notes.append(
+            f"{listed(sums)}: estimated from how many reports support each value, because so many whole reports take "
+            "too long to simulate; real errors are as large, or up to about a tenth smaller."
+        )
+    return notes
 
 
 def _claim_notes(answers: Sequence[Answer]) -> list[str]:

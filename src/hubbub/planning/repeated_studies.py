@@ -131,10 +131,17 @@ class SimulatedStudies:
     """Studies of one candidate, truth and method with any number of users; each number is simulated once."""
 
     def __init__(
-        self, simulator: Simulator, truth: AssumedTruth, seed: int, *, distance: str, runs: int | None
+        self,
+        simulator: Simulator,
+        truth: AssumedTruth,
+        seed: int,
+        *,
+        distance: str,
+        runs: int | None,
+        seconds: float | None = None,
     ) -> None:
         self.simulator, self.truth, self.distance = simulator, truth, distance
-        self._runs, self._seed = runs, seed
+        self._runs, self._seed, self._seconds = runs, seed, seconds
         self._errors: dict[tuple[int, float], StudyErrors] = {}
 
     @property
@@ -147,14 +154,31 @@ class SimulatedStudies:
         simulator = Simulator(candidate, self.simulator.method)
         return SimulatedStudies(simulator, self.truth, self._seed, distance=self.distance, runs=self._runs)
 
+    def repeated(self, runs: int) -> SimulatedStudies:
+        """Return the first so many of these studies, or as many as were asked for if these are fewer."""
+        fewer = runs if self._runs is None else min(runs, self._runs)
+        return SimulatedStudies(self.simulator, self.truth, self._seed, distance=self.distance, runs=fewer)
+
+    def within(self, seconds: float) -> SimulatedStudies:
+        """Return these studies, as many as take so many seconds of estimated work at most."""
+        return SimulatedStudies(
+            self.simulator, self.truth, self._seed, distance=self.distance, runs=self._runs, seconds=seconds
+        )
+
+    @property
+    def _most_seconds(self) -> float:
+        usual = MAX_SLOW_METHOD_SECONDS if self.simulator.is_slow_method else MAX_SECONDS
+        return usual if self._seconds is None else min(usual, self._seconds)
+
     def cost(self, users: int) -> float:
         """Return roughly how many seconds a prediction takes, to divide up the progress."""
         most = self.simulator.max_users
         each = self.simulator.cost(min(users, most) if most else users)
         if self._runs is not None:
             return each * self._runs
-        seconds = MAX_SLOW_METHOD_SECONDS if self.simulator.is_slow_method else MAX_SECONDS
-        return max(each * FIRST_SLOW_RUNS, min(seconds, each * 200)) * (1.3 if most and users > most else 1.0)
+        return max(each * FIRST_SLOW_RUNS, min(self._most_seconds, each * 200)) * (
+            1.3 if most and users > most else 1.0
+        )
 
     def predict(self, users: int, report: ReportShare, *, precision: float = PRECISION) -> Prediction:
         """Return the errors with this number of users, extrapolated where they are too many to simulate."""
@@ -211,7 +235,7 @@ class SimulatedStudies:
         required = max(precision, SLOW_METHOD_PRECISION) if is_slow else precision
         if reached <= required or errors.size >= MAX_RUNS:
             return 1.0 if errors.size >= FIRST_SLOW_RUNS else errors.size / FIRST_SLOW_RUNS, errors.size
-        seconds = MAX_SLOW_METHOD_SECONDS if is_slow else MAX_SECONDS
+        seconds = self._most_seconds
         seconds *= min(1.0, 2.0 * PRECISION / precision) ** 2  # less for rough answers
         share = max(min(work / seconds, 1.0), (required / reached) ** 2)  # precision grows with the root of the runs
         affordable = int(errors.size * seconds / work) if work > 0.0 else MAX_RUNS

@@ -4,9 +4,10 @@
 from the estimate to that truth. It therefore has two parts, the sampling of people and the noise of their reports, and
 falls to 0 as the number of users grows. (The distance to the shares of the people who took part would lack the first.)
 
-There are three ways to draw, with the same distribution: counts of enumerated patterns for all studies at once
-(`pattern_simulation`), users one by one (`user_simulation`), and for the inversion of unary reports and hashes only how
-many reports support each value.
+There are three ways to draw: counts of enumerated patterns for all studies at once (`pattern_simulation`), users one by
+one (`user_simulation`), and of frequency oracles only how many reports support each value (`support_simulation`). The
+last has the same distribution for the inversion of unary reports and hashes. For slow methods with many users and
+values it comes close, and a note says so.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from hubbub.planning.inversion_variance import (
     support_variance,
 )
 from hubbub.planning.pattern_simulation import PatternTables
-from hubbub.planning.user_simulation import draw_reports, draw_support
+from hubbub.planning.support_simulation import draw_support, supported_reports
+from hubbub.planning.user_simulation import draw_reports
 from hubbub.solvers import invert
 from hubbub.solvers.em_batch import em_batch
 from hubbub.solvers.inversion import normalised, projected
@@ -45,6 +47,7 @@ ReportDone = Callable[[int], None]  # called with the number of studies of a bat
 REPAIRS: dict[str, Callable[[Floats], Floats]] = {"inv-n": normalised, "inv-p": projected}
 # Users times values in a study that is drawn user by user: with one report each, with several, for slow methods.
 MAX_SINGLE_ENTRIES, MAX_JOINT_ENTRIES, MAX_SLOW_METHOD_ENTRIES = 20_000_000, 5_000_000, 1_000_000
+MAX_WHOLE_REPORT_ENTRIES = 250_000  # users times values up to which slow methods get whole reports of oracles
 MAX_BATCH_ENTRIES = 4_000_000  # studies times patterns of one batch: some arrays of 32 MB
 MIN_COST_VALUES = 20  # users cost at least as much as with this many values
 
@@ -107,10 +110,16 @@ class Simulator:
         has_independent_support = isinstance(self.oracle, UnaryEncoding | LocalHashing)
         return self.method in REPAIRS and self.tables is None and has_independent_support
 
+    def uses_sums(self, users: int) -> bool:
+        """Whether estimates are made from how many reports support each value, because reports are too many."""
+        if not self.is_slow_method or self.tables is not None or self.oracle is None:
+            return False
+        return users * self.values > MAX_WHOLE_REPORT_ENTRIES
+
     @property
     def max_users(self) -> int | None:
         """The most users that can be drawn in one study; None where their number does not matter."""
-        if self.tables is not None or self._draws_support:
+        if self.tables is not None or self._draws_support or (self.is_slow_method and self.oracle is not None):
             return None
         if self.is_slow_method:
             limit = MAX_SLOW_METHOD_ENTRIES
@@ -140,6 +149,8 @@ class Simulator:
         """Return roughly how many seconds one study takes, to divide up the progress."""
         patterns = self.tables.channel.patterns if self.tables is not None else min(users, 100_000)
         entries = self.values * patterns
+        if self.uses_sums(users):
+            return 0.2 + (1e-6 if self.candidate.domain.is_equidistant else 1e-5) * self.values**2
         if self.is_slow_method:
             return 0.2 + 2e-5 * entries
         updates = 0.3 * users**0.5 if self.method == "ibu" else 10.0
@@ -203,7 +214,10 @@ class Simulator:
         thetas, squares, work = np.empty((runs, self.values)), [], 0.0
         for run in range(runs):
             report(run)
-            reports = draw_reports(self.candidate, users, truth, rng)
+            if self.oracle is not None and self.uses_sums(users):
+                reports = supported_reports(self.oracle, draw_support(self.oracle, users, truth, 1, rng)[0], users)
+            else:
+                reports = draw_reports(self.candidate, users, truth, rng)
             estimated = estimate(reports, self.method)
             thetas[run] = estimated.probabilities
             if self.oracle is not None:

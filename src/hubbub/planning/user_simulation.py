@@ -6,7 +6,6 @@ import numpy as np
 
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import LongitudinalRappor, Mechanism
-from hubbub.mechanisms.frequency_oracle import FrequencyOracle
 from hubbub.planning.candidates import Candidate
 from hubbub.planning.pattern_simulation import split_users
 from hubbub.reports import Block, Reports, Singles
@@ -40,17 +39,3 @@ def _as_reports(mechanism: Mechanism, sent: list[Codes], users: int) -> Reports:
         return Reports(mechanism.domain, in_order([block]))
     who = np.tile(np.arange(users), len(sent))
     return assemble(mechanism.domain, {mechanism: np.concatenate(sent)}, {mechanism: who}, users)
-
-
-def draw_support(
-    mechanism: FrequencyOracle, users: int, truth: Floats, runs: int, rng: np.random.Generator
-) -> Positions:
-    """Return how many reports support each value in each study, without drawing the reports.
-
-    The numbers for the values must be independent, given the users' values. The bits of unary reports are. So is the
-    support of a random hash: it maps each other value to the reported bucket with probability 1/g, whatever happens to
-    the rest.
-    """
-    true, other = mechanism.support
-    held = rng.multinomial(users, truth, size=runs)
-    return np.asarray(rng.binomial(held, true) + rng.binomial(users - held, other))

@@ -1,0 +1,42 @@
+"""All kinds of mechanisms that a domain allows at one plain epsilon, for plans that look for the best of them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import NamedTuple
+
+from hubbub.core.errors import MechanismError
+from hubbub.domains import Domain
+from hubbub.intake.study_entries import MECHANISMS
+from hubbub.mechanisms import Mechanism
+
+EVERY_KIND = "all"
+
+
+class KindsOver(NamedTuple):
+    """The kinds that can be built from a domain and an epsilon, and the names of those that this domain refuses."""
+
+    kinds: dict[str, type[Mechanism]]
+    refused: tuple[str, ...]
+
+
+def missing_arguments(kind: type[Mechanism]) -> list[str]:
+    """Return what a kind needs besides a domain and an epsilon."""
+    parameters = list(inspect.signature(kind).parameters.values())
+    names = [each.name for each in parameters if each.default is each.empty and each.name not in ("domain", "epsilon")]
+    return names if any(each.name == "epsilon" for each in parameters) else [*names, "no epsilon"]
+
+
+def every_kind(domain: Domain, epsilon: float, reach: float) -> KindsOver:
+    """Return the kinds over a domain; `epsilon` is plain, and per unit of distance it is divided by `reach`."""
+    kinds, refused = {}, []
+    for name, kind in MECHANISMS.items():
+        if missing_arguments(kind):
+            continue  # they need more than an epsilon, or have none
+        try:
+            kind(domain, epsilon=epsilon / reach if kind.metric else epsilon)  # type: ignore[call-arg]
+        except MechanismError:
+            refused.append(name)
+        else:
+            kinds[name] = kind
+    return KindsOver(kinds, tuple(refused))
