@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import hubbub as hb
 import strategies as own
 from hubbub.solvers import invert
-from hubbub.solvers.inversion import projected
+from hubbub.solvers.repairs import projected
 
 Floats = NDArray[np.float64]
 

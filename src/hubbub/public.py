@@ -27,6 +27,7 @@ from hubbub.estimators import (
     estimate,
     log_likelihood,
     optimality_gap,
+    register_estimator,
     unrelated_prevalence,
 )
 from hubbub.goodness_of_fit import FitTest, fit_test
@@ -183,6 +184,7 @@ __all__ = [
     "read_study",
     "read_tally",
     "regions",
+    "register_estimator",
     "report",
     "resolve",
     "scatter_reports",
