@@ -260,7 +260,8 @@ def test_outputs_of_one_user_weigh_as_their_best_average(rows: list[tuple[int, f
 
 def test_many_outputs_do_not_make_more_people() -> None:
     coin = hb.RandomizedResponse(ABC, 5.0)
-    users: list[list[tuple[hb.Mechanism, object]]] = [[(coin, "a")] * 50, *[[(coin, "b")]] * 30]
+    sent: list[tuple[hb.Mechanism, object]] = [(coin, "a"), (coin, "b")]
+    users = [sent[:1] * 50, *[sent[1:]] * 30]
     shares = hb.estimate(hb.Reports.from_users(users), "inv").probabilities
     assert shares[0] < 0.06  # one of 31 people, not 50 of 80 outputs
     assert shares[1] > 0.94
@@ -502,7 +503,7 @@ def test_a_memory_without_a_formula_counts_as_one_output() -> None:
         def matrix(self) -> Floats:
             return SKEWED.probabilities
 
-        def joint_log_columns(self, codes: object, repeats: object, among: object = None) -> Floats:  # type: ignore[override]
+        def joint_log_columns(self, codes: object, repeats: object, among: object = None) -> Floats:
             raise NotImplementedError
 
     assert Remembering().shared_noise == 1.0

@@ -70,6 +70,7 @@ from hubbub.mechanisms import (
     UnrelatedQuestion,
     Warner,
 )
+from hubbub.mechanisms.mechanism_kinds import register_mechanism
 from hubbub.metrics import earth_mover_distance, kl_divergence, total_variation
 from hubbub.planning import AttributesPlan, Plan, plan, plan_attributes
 from hubbub.poisoning import Shift, worst_case_shift
@@ -185,6 +186,7 @@ __all__ = [
     "read_tally",
     "regions",
     "register_estimator",
+    "register_mechanism",
     "report",
     "resolve",
     "scatter_reports",
