@@ -87,7 +87,7 @@ def register_mechanism(kind: str, mechanism: Kind) -> None:
             remedy="choose another kind",
         )
     name = _own_name(checked_class)
-    if name not in (None, checked) and not is_same_definition(_registered.get(str(name)), checked_class):
+    if name not in (None, checked):
         raise MechanismError(
             "the class has a kind already",
             where=f"{WHERE}(kind)",
@@ -144,16 +144,30 @@ def own_kinds() -> list[str]:
 
 def know(mechanism: Mechanism) -> None:
     """Remember the class of a mechanism that this process was given: a study may name its place."""
-    parts = mechanism.parts.values() if isinstance(mechanism, SeveralAttributes) else (mechanism,)
-    for part in parts:
-        if type(part).__module__.partition(".")[0] != "hubbub":
-            _known_places[place_of(type(part))] = type(part)
+    for kind in _kinds(mechanism):
+        if kind.__module__.partition(".")[0] != "hubbub" and _can_be_imported(place_of(kind)):
+            _known_places[place_of(kind)] = kind
 
 
 def names_code(mechanism: Mechanism) -> bool:
     """Whether a study file with this mechanism names the place of a class."""
+    return any(":" in kind_of(kind) for kind in _kinds(mechanism))
+
+
+def unreachable(mechanism: Mechanism) -> str | None:
+    """Return the place of a class that no other process could import: of a notebook, a script or a function."""
+    places = (kind_of(kind) for kind in _kinds(mechanism))
+    return next((place for place in places if ":" in place and not _can_be_imported(place)), None)
+
+
+def _kinds(mechanism: Mechanism) -> list[Kind]:
+    """Return the class of a mechanism, or those of its parts."""
     parts = mechanism.parts.values() if isinstance(mechanism, SeveralAttributes) else (mechanism,)
-    return any(":" in kind_of(type(part)) for part in parts)
+    return [type(part) for part in parts]
+
+
+def _can_be_imported(place: str) -> bool:
+    return PLACE.fullmatch(place) is not None and not place.startswith("__main__:")
 
 
 def _at_place(kind: str, where: str, *, allow_code: bool) -> Kind:

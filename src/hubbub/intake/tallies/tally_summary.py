@@ -34,7 +34,7 @@ from hubbub.intake.tallies.document_shapes import (
     refuse_if,
 )
 from hubbub.intake.tallies.watermark_documents import read_watermark, watermark_document
-from hubbub.mechanisms.mechanism_kinds import NOT_ALLOWED, UNKNOWN
+from hubbub.mechanisms.mechanism_kinds import NOT_ALLOWED, UNKNOWN, unreachable
 from hubbub.reports.privacy_accounting import Spent
 
 VERSION, DIVIDED_VERSION = 1, 2  # of a plain tally, and of one whose users are divided: into groups, or by weights
@@ -171,6 +171,9 @@ def damaged(where: str, got: str) -> IntakeError:
 def check_writable(study: Study, where: str = "collect(study)", what: str = "written to a tally") -> None:
     """Refuse a study that no file can hold: its tally could not be read again, nor its fingerprint compared."""
     try:
+        places = [unreachable(mechanism) for mechanism in study.mechanisms.values()]
+        if any(places):
+            raise ValueError(f"{next(filter(None, places))}, a class that no other process could import")
         same = parse_study(without_nulls(json.loads(study.canonical)), "study").fingerprint == study.fingerprint
         reason = "it would be read back as another study"
     except (HubbubError, TypeError, KeyError, ValueError) as error:
