@@ -22,7 +22,6 @@ import own_package
 import page_examples
 from hubbub.cli.app import main
 from hubbub.client import Client, ClientError
-from hubbub.estimators import own_estimators
 from hubbub.likelihood import ReportsInParts
 from hubbub.mechanisms import mechanism_kinds
 from hubbub.mechanisms.mechanism_kinds import kind_of
@@ -47,14 +46,6 @@ class Lazy(hb.Mechanism):
         weights: Floats = np.where(np.eye(len(self.domain)), np.exp(self.epsilon), 1.0)
         weights /= weights.sum(axis=1, keepdims=True)
         return weights
-
-
-@pytest.fixture(autouse=True)
-def own_registries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test registers or allows is forgotten after it."""
-    monkeypatch.setattr(mechanism_kinds, "_registered", {})
-    monkeypatch.setattr(mechanism_kinds, "_known_places", {})
-    monkeypatch.setattr(own_estimators, "_FUNCTIONS", {})
 
 
 @pytest.fixture

@@ -38,6 +38,8 @@ def read_study(path: str | Path, *, allow_code: bool = False) -> Study:
     StudyError
         If the file cannot be read or does not describe a study, or names a class and that is not allowed; the message
         names the line.
+    SettingError
+        If `allow_code` is neither True nor False.
 
     Examples
     --------

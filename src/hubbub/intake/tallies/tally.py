@@ -228,6 +228,8 @@ def read_tally(path: str | Path, *, allow_code: bool = False) -> Tally:
         If there is no such file, it is not a tally, or it is damaged.
     StudyError
         If its study names a class of mechanisms, and that is not allowed.
+    SettingError
+        If `allow_code` is neither True nor False.
 
     Examples
     --------
