@@ -17,7 +17,7 @@ import numpy as np
 
 import hubbub as hb
 from hubbub.core.arrays import Floats
-from hubbub.solvers.inversion import projected
+from hubbub.solvers.repairs import projected
 from measure import row, save, seconds, side_by_side
 
 EPSILONS, USERS, SIZES = (1.0, 2.0, 4.0), (1_000, 10_000, 100_000), (2, 3)

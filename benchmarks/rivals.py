@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 import hubbub as hb
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
-from hubbub.reports import Singles
+from hubbub.reports import BitSums, Singles
 from hubbub.solvers import invert
 from unfolding import maximum_entropy, spline_unfolding, tikhonov, tikhonov_sure
 
@@ -40,19 +40,24 @@ class Unbiased:
 
     @classmethod
     def of(cls, reports: hb.Reports) -> Unbiased | None:
-        """Invert; None where there is no inverse.
+        """Invert one mechanism with a square matrix, or a frequency oracle; None where there is no inverse.
 
         An estimate of a frequency oracle has the variance s (1 - s) / (n (p - q)^2), where a share s of the outputs
         supports the value. Of another mechanism with matrix A and B = A^-1 it is (sum_z q_z B_zx^2 - v_x^2) / n, with q
         the shares of the outputs; what it would be for a value that nobody holds is then not known by itself, and the
         same number is used.
         """
+        block, users = reports.blocks[0], reports.users
+        mechanism = next(iter(reports.mechanisms))
+        is_alone = len(reports.blocks) == 1 and isinstance(block, Singles | BitSums)
+        outputs = mechanism.outputs
+        is_square = outputs is not None and len(outputs) == len(mechanism.domain)
+        if not is_alone or not (is_square or isinstance(mechanism, FrequencyOracle)):
+            return None
         try:
             shares = invert(reports)
         except hb.HubbubError:
             return None
-        block, users = reports.blocks[0], reports.users
-        mechanism = next(iter(reports.mechanisms))
         if isinstance(mechanism, FrequencyOracle):
             true, other = mechanism.support
             supported = other + np.clip(shares, 0.0, 1.0) * (true - other)
@@ -61,9 +66,9 @@ class Unbiased:
             return cls(shares, held, np.full(shares.size, np.sqrt(other * (1.0 - other)) / scale))
         assert isinstance(block, Singles)  # noqa: S101  # sums of bits are those of frequency oracles
         inverse = np.linalg.inv(mechanism.matrix())
-        outputs = np.zeros(shares.size)
-        outputs[block.codes] = block.weights / users
-        variances = (outputs @ inverse**2 - (outputs @ inverse) ** 2) / users
+        sent = np.zeros(shares.size)
+        sent[block.codes] = block.weights / users
+        variances = (sent @ inverse**2 - (sent @ inverse) ** 2) / users
         deviations = np.sqrt(np.maximum(variances, 1e-24))
         return cls(shares, deviations, deviations)
 

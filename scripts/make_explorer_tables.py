@@ -30,8 +30,8 @@ from hubbub.intake.study_entries import MECHANISMS
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.planning.candidates import candidates_from
 from hubbub.planning.pattern_simulation import PatternTables
-from hubbub.planning.truths import truths_from
 from hubbub.planning.support_simulation import draw_support
+from hubbub.planning.truths import truths_from
 from hubbub.reporting.noisy_shares import noisy_shares
 
 TARGET = Path("docs/_static/explorer")

@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
+@pytest.fixture(autouse=True)
+def own_registries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers, or allows to run, is forgotten after it."""
+    from hubbub.estimators import own_estimators
+    from hubbub.mechanisms import mechanism_kinds
+
+    monkeypatch.setattr(mechanism_kinds, "_registered", {})
+    monkeypatch.setattr(mechanism_kinds, "_known_places", {})
+    monkeypatch.setattr(own_estimators, "_FUNCTIONS", {})
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """A browser for the tests of one file: while it is open, its event loop is the thread's own."""

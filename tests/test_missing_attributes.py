@@ -20,12 +20,12 @@ import hubbub as hb
 from hubbub.comparison import score_sources
 from hubbub.comparison.score_sources import Deals, Simulations, report_kinds, score_source
 from hubbub.goodness_of_fit.evidence import collect_evidence
-from hubbub.goodness_of_fit.sent_outputs import enumerate_sent
 from hubbub.intervals.contaminated_region import _listed
 from hubbub.intervals.set_intervals import ADDED_USERS, EVEN_PART, SetShares, set_shares
 from hubbub.intervals.standard_errors import UNDETERMINED, fisher_information, standard_errors
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms.several_attributes import SeveralAttributes
+from hubbub.outputs.sent_outputs import enumerate_sent
 from terminal import hubbub
 
 Floats = NDArray[np.float64]

@@ -68,9 +68,12 @@ SUBSET = hb.SubsetSelection(DIGITS, 1.0)
 REGION = hb.Cloaking(hb.Integers(0, 3), ["low", "low", "high", "high"])
 TALL = hb.Matrix(hb.Integers(1, 3), [1, 2], [[2 / 3, 1 / 3], [1 / 2, 1 / 2], [1 / 3, 2 / 3]])
 SINGULAR = hb.Matrix(COLOURS, ["x", "y", "z"], [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25], [0.25, 0.5, 0.25]])
+SKEWED = hb.Matrix(COLOURS, ["x", "y", "z"], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]])
+FAR = hb.PlanarGeometric(hb.Grid(50, 50), 0.01, truncated=False)
 UNUSED = hb.Matrix(COIN, ["x", "y", "never"], [[0.5, 0.5, 0.0], [0.25, 0.75, 0.0]])
 
 ANSWERS = hb.Reports.from_counts(ANSWER, {"yes": 600, "no": 400})
+THIN = hb.Reports.from_counts(SKEWED, [9, 1, 0])
 ALL_COLOURS = hb.Reports.from_counts(COLOUR, [5, 6, 7])
 HALVES = ReportsInParts([ANSWERS, ANSWERS])
 

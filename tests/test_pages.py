@@ -25,6 +25,7 @@ PAGES = [
     "explanation/trust.md",
     "explanation/uniqueness.md",
     "how-to/add-a-mechanism.md",
+    "how-to/add-an-estimator.md",
     "how-to/audit-a-client.md",
     "how-to/audit.md",
     "how-to/check-the-fit.md",

@@ -158,9 +158,20 @@ def test_reports_with_a_memory_are_drawn_with_it() -> None:
     assert abs(probabilities[0] - 0.7) < 0.1
 
 
-def test_inversion_of_mixtures_is_refused() -> None:
-    with pytest.raises(hb.EstimateError, match="one mechanism and one output"):
-        Simulator(candidate_of(hb.RandomizedResponse(TEN, 1.0), 2), "inv-p")
+@pytest.mark.parametrize("count", [1, 2])
+def test_inversion_of_mixtures_and_several_reports_is_simulated(count: int) -> None:
+    light, heavy = hb.RandomizedResponse(TEN, 2.0), hb.TruncatedGeometric(TEN, 0.5)
+    (candidate,) = candidates_from([(light, 0.5), (heavy, 0.5)], reports_per_user=count)
+    truth = np.arange(1.0, 11.0) / 55.0
+    batch = Simulator(candidate, "norm-sub").batch(2_000, truth, 20, np.random.default_rng(3))
+    assert batch.thetas.shape == (20, 10)
+    assert np.abs(batch.thetas.sum(axis=1) - 1.0).max() < 1e-12
+    assert np.abs(batch.thetas.mean(axis=0) - truth).max() < 0.05
+
+
+def test_plain_inversion_has_no_plan() -> None:
+    with pytest.raises(hb.SettingError, match="no distribution"):
+        hb.plan(hb.RandomizedResponse(TEN, 1.0), users=100, method="inv")
 
 
 # -- how well errors are known -------------------------------------------------------------------------------

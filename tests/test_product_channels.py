@@ -263,6 +263,6 @@ def test_one_attribute_at_a_time_leaves_the_joint_distribution_open(kind: type) 
 
 
 def test_inversion_says_why_it_does_not_apply() -> None:
-    with pytest.raises(hb.EstimateError, match="square") as caught:
+    with pytest.raises(hb.EstimateError, match="cannot tell all values apart") as caught:
         hb.estimate(mixed("sample one"), method="inv-n")
-    assert caught.value.got == "18 values and 9 outputs"
+    assert caught.value.got == "rank 8 for 18 values, and outputs of 9 kinds"

@@ -37,6 +37,7 @@ Interval interval kl_divergence Laplace LocalHashing log_likelihood Longitudinal
 merge optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric PlanarLaplace privatize_file Quantile
 rake SurveyWeights Product Split SampleOne SampleOneWithFakes plan_attributes AttributesPlan
 correlation Moments moments Piecewise SquareWave
+register_estimator register_mechanism
 quantile RandomizedResponse Rappor read_reports read_study read_tally Regions regions RegionShares RegionsError report
 Reports ReportsError Resolution resolve synthesize
 scatter_reports SettingError Shift Study StudyError SubsetSelection Tally total_variation Trend trend
@@ -132,6 +133,7 @@ COMPUTE = [
     "channels",
     "mechanisms",
     "reports",
+    "outputs",
     "likelihood",
     "solvers",
     "estimators",

@@ -83,6 +83,9 @@ COLLECTOR_LIMITS = {  # whole numbers: least, default, most
 }
 
 MECHANISM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+FOREIGN_KIND = re.compile(
+    r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*|\w+(?:\.\w+)*:\w+(?:\.\w+)*"
+)  # registered, or a class's place
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")  # as text
 WHOLE_FLOAT = re.compile(r"[+-]?[0-9]{1,19}\.0")  # as floats are written
 PROBABILITY = re.compile(r"[0-9]{1,60}(?:/[0-9]{1,60}|(?:\.[0-9]{1,60})?(?:[eE][+-]?[0-9]{1,3})?)")
@@ -716,6 +719,9 @@ class _StudyTable:
             raise _unusable_study(self.where, f"no {name!r}", f"{name} = ...")
         return self._left.pop(name)
 
+    def peek(self, name: str) -> Any:
+        return self._left.get(name)
+
     def close(self) -> None:
         """Refuse entries that were never taken: they would be ignored."""
         if self._left:
@@ -1114,13 +1120,16 @@ class MechanismFields:
     extra: Any  # size, buckets, regions, outputs, probabilities, the epsilon of one report, or whether it truncates
     plain: float = 0.0  # epsilon between the two values that are farthest apart
     parts: Mapping[str, MechanismFields] = field(default_factory=dict)  # of several attributes
+    is_foreign: bool = False  # none of `MECHANISMS`: all that is known of it is its table
 
     def needs_tables(self, values: StudyValues) -> bool:
         """Whether its probabilities take more than the standard library to compute; those of its parts aside."""
-        return self.kind in TABLED_MECHANISMS or (self.kind == "laplace" and values.step is None)
+        return self.is_foreign or self.kind in TABLED_MECHANISMS or (self.kind == "laplace" and values.step is None)
 
 
 def _parse_mechanism(table: _StudyTable, values: StudyValues) -> MechanismFields:
+    if table.has("kind") and is_foreign(kind := table.peek("kind")):
+        return MechanismFields(kind, table.where, 0.0, None, is_foreign=True)
     kind = table.kind(tuple(MECHANISMS))
     if values.kind not in MECHANISMS[kind]:
         raise _unusable_study(table.where, f"{kind} on {values.kind}", f"a domain of {' or '.join(MECHANISMS[kind])}")
@@ -1141,6 +1150,11 @@ def _parse_mechanism(table: _StudyTable, values: StudyValues) -> MechanismFields
             expected = f"noise that reaches at most {MAX_REMAPPED_CELLS:,} cells, if cells are missing"
             raise table.unusable("epsilon", epsilon, expected)
     return MechanismFields(kind, table.where, epsilon, extra, plain)
+
+
+def is_foreign(kind: object) -> bool:
+    """Whether a kind may be that of a mechanism that is not hubbub's own. Its class is never imported here."""
+    return isinstance(kind, str) and kind not in MECHANISMS and FOREIGN_KIND.fullmatch(kind) is not None
 
 
 def _parse_way(table: _StudyTable, kind: str, values: StudyValues) -> MechanismFields:
@@ -1167,7 +1181,7 @@ def _parse_way(table: _StudyTable, kind: str, values: StudyValues) -> MechanismF
             epsilon = metric_epsilon(budgets[name], own.diameter) if metric else budgets[name]
             entries = {**{key: value for key, value in entries.items() if key != "share"}, "epsilon": epsilon}
         parts[name] = _parse_mechanism(_StudyTable(entries, _part_place(table.where, name)), own)
-    if total is not None and not budgets:
+    if total is not None and not budgets and not any(part.is_foreign for part in parts.values()):
         check_budget(kind, total, {name: part.plain for name, part in parts.items()}, table.where)
     chances = [Fraction(1, len(parts))] * len(parts)
     if "probabilities" in WAYS_TO_REPORT[kind] and table.has("probabilities"):
@@ -1827,7 +1841,7 @@ def _draw_from_rows(
     table: Mapping[str, Any], width: int, mechanism: MechanismFields, values: StudyValues, where: str
 ) -> Draw:
     outputs, rows = table["outputs"], table["rows"]
-    labels = mechanism.extra if mechanism.kind == "matrix" else values.labels
+    labels = mechanism.extra if mechanism.kind == "matrix" else outputs if mechanism.is_foreign else values.labels
     if not isinstance(outputs, list) or not all(is_label(output, (str,)) for output in outputs):
         raise _unusable_tables(f"{where}, outputs", shorten(outputs), "a list of texts")
     same = all(output == str(label) for output, label in zip(outputs, labels, strict=False))
@@ -1916,6 +1930,8 @@ class Client:
     def __init__(self, study: str | Path, tables: str | Path | None = None, *, digest: str | None = None) -> None:
         content = study_bytes(study)
         self._values, self._mechanisms = parse_laws(content, str(study))
+        if tables is None:
+            self._refuse_foreign()
         self._draws: dict[str, Draw] = {}
         self._combination_draws: dict[str, CombinationDraw] = {}
         if tables is not None:
@@ -1924,6 +1940,19 @@ class Client:
             except MemoryError:
                 got = "tables that do not fit into this device's memory"
                 raise _unusable_tables(str(tables), got, "tables that fit: those of a smaller study") from None
+
+    def _refuse_foreign(self) -> None:
+        """Refuse kinds that are not hubbub's own: misspelt, or drawn from tables that are not there."""
+        for mechanism, _ in self._drawn().values():
+            if mechanism.is_foreign:
+                raise ClientError(
+                    "no such kind",
+                    where=f"{mechanism.where}, kind",
+                    got=shorten(mechanism.kind),
+                    expected=", ".join(MECHANISMS),
+                    remedy="correct the study file; for a mechanism that is not hubbub's own, pass the file of tables: "
+                    "hubbub privatize STUDY --export-tables FILE, and Client(study, tables)",
+                )
 
     def _load_tables(self, path: str | Path, study: str, digest: str | None) -> None:
         tables = _read_tables(path, study, digest)

@@ -27,6 +27,7 @@ from hubbub.estimators import (
     estimate,
     log_likelihood,
     optimality_gap,
+    register_estimator,
     unrelated_prevalence,
 )
 from hubbub.goodness_of_fit import FitTest, fit_test
@@ -71,6 +72,7 @@ from hubbub.mechanisms import (
     UnrelatedQuestion,
     Warner,
 )
+from hubbub.mechanisms.mechanism_kinds import register_mechanism
 from hubbub.metrics import earth_mover_distance, kl_divergence, total_variation
 from hubbub.planning import AttributesPlan, Plan, plan, plan_attributes
 from hubbub.poisoning import Shift, worst_case_shift
@@ -187,6 +189,8 @@ __all__ = [
     "read_study",
     "read_tally",
     "regions",
+    "register_estimator",
+    "register_mechanism",
     "report",
     "resolve",
     "scatter_reports",

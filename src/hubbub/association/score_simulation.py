@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.core.arrays import Floats
-from hubbub.goodness_of_fit.sent_outputs import enumerate_sent
 from hubbub.intervals.deviance_cutoff import information_per_user, score_covariance
 from hubbub.likelihood import Point
+from hubbub.outputs.sent_outputs import enumerate_sent
 from hubbub.reports import Reports, Singles
 
 MAX_DRAWN_COUNTS = 20_000_000  # draws x outputs: with more, the normal limit is drawn

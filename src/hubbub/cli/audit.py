@@ -10,7 +10,7 @@ import typer
 
 from hubbub.cli.console import out, print_json
 from hubbub.cli.input_summary import print_notes
-from hubbub.cli.options import AsJson, MechanismColumn, OutputColumn
+from hubbub.cli.options import AllowCode, AsJson, MechanismColumn, OutputColumn
 from hubbub.cli.progress_bar import follow
 from hubbub.core.defaults import DEFAULT_AUDIT_LEVEL, DEFAULT_DRAWS
 
@@ -44,6 +44,7 @@ def command(
     ] = None,
     output_column: OutputColumn = None,
     mechanism_column: MechanismColumn = None,
+    allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Prove and test the epsilon that each mechanism claims, or test a client's outputs; exit with 1 if refuted."""
@@ -52,17 +53,18 @@ def command(
     from hubbub.intake.study_files import read_study
 
     columns = ColumnNames(output=output_column, mechanism=mechanism_column, value=value_column)
+    read = read_study(study, allow_code=allow_code)
     if outputs is None:
         if columns != ColumnNames():
             raise typer.BadParameter("names of columns are for --outputs FILE")
         number = DEFAULT_DRAWS if draws is None else draws
-        run = audit_study.steps(read_study(study), mechanism=mechanism, draws=number, level=level)
+        run = audit_study.steps(read, mechanism=mechanism, draws=number, level=level)
         audit = follow(run, "auditing")
         _finish(audit, lambda: _show(audit), as_json=as_json)
         return
     if draws is not None:
         raise typer.BadParameter("--draws is for a study by itself: with --outputs nothing is drawn")
-    reading = audit_study_samples.steps(outputs, read_study(study), mechanism=mechanism, level=level, columns=columns)
+    reading = audit_study_samples.steps(outputs, read, mechanism=mechanism, level=level, columns=columns)
     samples = follow(reading, "auditing")
     print_notes(samples.notes)
     _finish(samples, lambda: _show_samples(samples), as_json=as_json)

@@ -84,7 +84,7 @@ def command(
 
     refuse_overwriting(reading.rejects, [study, users_key], "--rejects")
     run = collect.steps(
-        read_study(study),
+        read_study(study, allow_code=reading.allow_code),
         sources,
         output,
         users_complete=users_complete,
@@ -92,7 +92,7 @@ def command(
         by=by or None,
         cluster=cluster,
         **vars(growing),
-        **vars(reading),
+        **{name: value for name, value in vars(reading).items() if name != "allow_code"},
     )
     show_tally(follow(run, "collecting"), as_json)
 

@@ -46,6 +46,10 @@ MAX_SHOWN_VALUES = 20
 MAX_BAR_LETTERS, MIN_BAR_LETTERS = 24, 4
 TABLE_LETTERS = 77  # of the table without its bars
 SHOWN_VERDICTS = ("does it fit?", "one answer?", "fake users?")
+NO_INTERVALS = (
+    "No intervals and verdicts: these shares are no distribution, and an interval for a true share, which is never "
+    "negative, could not hold them. --method inv-p shows the nearest distribution."
+)
 MIN_RESOLVED_VALUES = 3  # with fewer values there is nothing to join
 
 
@@ -167,6 +171,7 @@ def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, ma
 
     from hubbub.cluster import ClusterReports
     from hubbub.estimators import estimate
+    from hubbub.estimators.validation import check_distribution
     from hubbub.rendering import most_probable
     from hubbub.trust_check import affordable, check
 
@@ -174,14 +179,18 @@ def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, ma
     what = f"{group}: estimating by {method}".removeprefix(": ")
     run = estimate.steps(reports, method, delta=options.delta, tol=options.tol, max_iter=options.max_iter)
     estimated = follow(run, what)
-    if isinstance(reports, ClusterReports) or options.quick:
+    allowed = fakes_share(options.fakes, "estimate")
+    if allowed:
+        check_distribution(estimated, "hubbub estimate --method with --fakes")
+    elif not estimated.is_distribution and not options.quick:
+        err().print(NO_INTERVALS, soft_wrap=True)
+    if isinstance(reports, ClusterReports) or options.quick or not estimated.is_distribution:
         return Answer(summary, estimated, None, attributes=_attributes(estimated, None, options))
     attributes = _attributes(estimated, reports, options)
     domain, shares = estimated.domain, estimated.probabilities
     largest_first = np.argsort(-shares, kind="stable")
     wanted = largest_first if max_intervals is None else most_probable(domain, shares, max(1, max_intervals))
     values = domain.labels[affordable(reports, domain.labels[wanted])]
-    allowed = fakes_share(options.fakes, "estimate")
     checking = check.steps(reports, options.level, estimate=estimated, values=values, fakes=allowed)
     checked = follow(checking, "intervals")
     resolved = None if max_intervals == 0 else _resolution(reports, estimated, checked, options.level)

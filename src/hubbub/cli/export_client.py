@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.console import out, print_json
-from hubbub.cli.options import AsJson, StudyFile
+from hubbub.cli.options import AllowCode, AsJson, StudyFile
 from hubbub.cli.progress_bar import follow
 
 
@@ -17,6 +17,7 @@ def command(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The JSON file to write.")] = Path(
         "study.json"
     ),
+    allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a study for clients in JavaScript and other languages."""
@@ -24,7 +25,7 @@ def command(
     from hubbub.intake.read_plan import refuse_overwriting
 
     refuse_overwriting(output, [study], "-o")
-    digest = follow(export_client.steps(study, output), "computing tables")
+    digest = follow(export_client.steps(study, output, allow_code=allow_code), "computing tables")
     if as_json:
         print_json({"version": 1, "output": str(output), "digest": digest})
     else:

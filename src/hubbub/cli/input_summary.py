@@ -25,6 +25,7 @@ def read_and_print_notes(
     """Read a study's sources, or a tally, and say what was not used."""
     from hubbub.intake.study_input import read_input
 
+    load_named_code([study], reading)
     study_input = follow(
         read_input.steps(study, sources or [], cluster=cluster, **reading.keywords()), "reading reports"
     )
@@ -40,10 +41,24 @@ def read_groups_and_print_notes(
     from hubbub.intake.group_input import read_input_groups
 
     validation.whole(min_group, "min_group", "--min-group")
+    load_named_code([study], reading)
     run = read_input_groups.steps(study, sources or [], tuple(by), min_group, **reading.keywords())
     groups = follow(run, "reading reports")
     print_notes(dict.fromkeys(note for own in groups.values() for note in own.summary.notes))
     return groups
+
+
+def load_named_code(inputs: Iterable[str | Path], reading: ReadingOptions) -> None:
+    """Import the classes that studies and tallies name, where that is allowed: what reads these then knows them."""
+    from hubbub.intake import read_study, read_tally
+    from hubbub.intake.tallies.tally import ENDING
+
+    if reading.allow_code:
+        for each in map(str, inputs):
+            if each.endswith(ENDING):
+                read_tally(each, allow_code=True)
+            elif each.lower().endswith(".toml"):
+                read_study(each, allow_code=True)
 
 
 def print_summary(summary: Summary) -> None:

@@ -25,7 +25,13 @@ StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file
 StudyOrTally = Annotated[Path, typer.Argument(metavar="STUDY|TALLY", help="The study file, or a tally by itself.")]
 Sources = Annotated[list[str], typer.Argument(metavar="SOURCE...", help=FILES)]
 SourcesOrNone = Annotated[list[str] | None, typer.Argument(metavar="SOURCE...", help=FILES)]
-Method = Annotated[str, typer.Option(metavar="NAME", help="auto, ibu, ems, mle, inv-n or inv-p.")]
+Method = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="auto, ibu, ems, mle, inv, inv-n, inv-p, norm-sub, norm-cut, base-cut, or one of an installed package.",
+    ),
+]
 Level = Annotated[float, typer.Option(metavar="SHARE", help="Confidence level of the intervals.")]
 Fakes = Annotated[
     str, typer.Option(metavar="SHARE|N%", help="Share of fake users that intervals must hold against: 0.01, or 1%.")
@@ -137,6 +143,13 @@ AsOfOption = Annotated[
         rich_help_panel=READING,
     ),
 ]
+AllowCode = Annotated[
+    bool,
+    typer.Option(
+        "--allow-code",
+        help="Run code that the study names: a class of mechanisms, module:Class. Only for studies that you trust.",
+    ),
+]
 Cluster = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: tcp://HOST:8786 (how-to page: Use a cluster)."),
@@ -178,6 +191,7 @@ class ReadingOptions:
     y_column: YColumn = None
     equal_files: EqualFiles = None
     as_of: AsOfOption = None
+    allow_code: AllowCode = False
 
     def keywords(self) -> ReadOptions:
         """Return the keywords of `read_input`."""

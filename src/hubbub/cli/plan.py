@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hubbub.cli.console import out, print_json, print_written, printable
-from hubbub.cli.options import AsJson, share_or_text
+from hubbub.cli.options import AllowCode, AsJson, Method, share_or_text
 from hubbub.cli.plan_arguments import (
     MIX_EXAMPLE,
     TRUTHS,
@@ -80,7 +80,7 @@ def command(
     reports_per_user: Annotated[
         str, typer.Option(metavar="N[,N...]", help="Number of reports per user; kinds divide their epsilon among them.")
     ] = "1",
-    method: Annotated[str, typer.Option(metavar="NAME", help="auto, ibu, ems, mle, inv-n or inv-p.")] = "auto",
+    method: Method = "auto",
     distance: Annotated[
         str, typer.Option(metavar="tv|emd", help="tv (total variation) or emd (earth mover's distance).")
     ] = "tv",
@@ -102,6 +102,7 @@ def command(
     seed: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Seed: the same seed gives the same plan.")
     ] = None,
+    allow_code: AllowCode = False,
     as_json: AsJson = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the plan: .json, .csv, .png or .svg.")
@@ -129,7 +130,7 @@ def command(
     reports = parse_whole_numbers(reports_per_user, "--reports-per-user", "2, or 1,2,4")
     refuse_overwriting(output, [study, *(truth or [])], "-o")
     check_output_path(output)
-    read = read_study(study)
+    read = read_study(study, allow_code=allow_code)
     if read.domain.product is not None and target is None and difference is None:
         _plan_attributes(read, counts, epsilons, truth or ["uniform"], runs, seed, output, as_json)
         return

@@ -88,11 +88,12 @@ def named_mechanisms(
 
 
 def _mechanism(study: Study, name: str, option: str, *, or_kind: bool = False) -> Any:
-    from hubbub.intake.study_entries import MECHANISMS, full_kind
+    from hubbub.intake.study_entries import full_kind
+    from hubbub.mechanisms.mechanism_kinds import find_kind
 
     if name in study.mechanisms:
         return study.mechanisms[name]
-    is_kind = full_kind(name) in MECHANISMS
+    is_kind = ":" not in name and find_kind(full_kind(name), f"hubbub plan {option}") is not None
     if or_kind and is_kind:
         return name
     raise SettingError(

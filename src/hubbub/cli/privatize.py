@@ -9,7 +9,7 @@ import typer
 
 from hubbub.cli.console import err, out, print_json, printable
 from hubbub.cli.input_summary import print_notes
-from hubbub.cli.options import AsJson, EqualFiles, MechanismColumn, StudyFile, UserColumn
+from hubbub.cli.options import AllowCode, AsJson, EqualFiles, MechanismColumn, StudyFile, UserColumn
 from hubbub.cli.progress_bar import follow
 from hubbub.core.text import plural
 
@@ -42,6 +42,7 @@ def command(
     user_column: UserColumn = None,
     mechanism_column: MechanismColumn = None,
     equal_files: EqualFiles = None,
+    allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Privatize values into reports, with the operating system's randomness."""
@@ -53,7 +54,7 @@ def command(
         raise typer.BadParameter("pass VALUES and -o REPORTS, or --export-tables FILE")
     if tables is not None:
         refuse_overwriting(tables, [study], "--export-tables")
-        digest = follow(export_tables.steps(study, tables), "computing tables")
+        digest = follow(export_tables.steps(study, tables, allow_code=allow_code), "computing tables")
         if as_json and values is None:
             print_json({"version": 1, "tables": str(tables), "digest": digest})
         else:
@@ -65,7 +66,7 @@ def command(
         err().print("--seed: these reports are simulated, not private: the seed undoes the noise", soft_wrap=True)
     run = privatize_file.steps(
         values,
-        read_study(study),
+        read_study(study, allow_code=allow_code),
         mechanism,
         output,
         rng=seed,

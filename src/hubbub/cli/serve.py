@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.console import err, out
-from hubbub.cli.options import StudyFile
+from hubbub.cli.options import AllowCode, StudyFile
 
 
 def command(
@@ -42,6 +42,7 @@ def command(
             help="Show live results at /results to those with the token in this file (or in HUBBUB_RESULTS_TOKEN).",
         ),
     ] = None,
+    allow_code: AllowCode = False,
     results_every: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", min=1, help="Compute the results at most this often; 10 by default."),
@@ -53,7 +54,7 @@ def command(
     from hubbub.intake.privatizing.client_document import client_document
     from hubbub.intake.study_files import read_study
 
-    described = read_study(study)
+    described = read_study(study, allow_code=allow_code)
     with needs_packages("hubbub serve"):
         from hubbub.serve.api import RESULTS_SECONDS, Listening, serve
         from hubbub.serve.results_access import read_results_token
@@ -87,7 +88,7 @@ def command(
 
     document = None
     try:
-        document = follow(client_document.steps(study), "computing tables")
+        document = follow(client_document.steps(study, allow_code=allow_code), "computing tables")
     except MechanismError as error:
         log(f"there is no page, and no study.json: {error.what}")
     serve(

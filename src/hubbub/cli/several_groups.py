@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hubbub.cli.console import print_json, print_written
+from hubbub.cli.input_summary import load_named_code
 from hubbub.cli.options import ReadingOptions
 from hubbub.cli.progress_bar import follow
 
@@ -24,6 +25,7 @@ def read_named(
     from hubbub.intake.group_input import read_compared
     from hubbub.reports import Reports
 
+    load_named_code(inputs, reading)
     run = read_compared.steps(inputs, tuple(by or ()), min_group, command, **reading.keywords())
     read = follow(run, "reading reports")
     reports = {name: own.reports for name, own in read.items() if isinstance(own.reports, Reports)}

@@ -15,10 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.goodness_of_fit.sent_outputs import AttributeSets, enumerate_sent
 from hubbub.intervals.deviance_cutoff import information_per_user, score_covariance
 from hubbub.likelihood import Point
 from hubbub.mechanisms import Mechanism
+from hubbub.outputs.sent_outputs import AttributeSets, enumerate_sent
 from hubbub.reports import BitSums, Block, Joint, Reports, Singles
 
 MAX_DEALT_COUNTS = 50_000_000  # draws x patterns: with more, the normal limit of the deals is drawn

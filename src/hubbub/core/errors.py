@@ -174,7 +174,7 @@ class EstimateError(HubbubError):
     ...     hb.estimate(reports, method="inv-n")
     ... except hb.EstimateError as error:
     ...     print(error.what)
-    only a square matrix can be inverted
+    these reports have no inverse: they cannot tell all values apart
     """
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from hubbub.core import validation
 from hubbub.core.errors import EstimateError
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.remembering import Remembered
 from hubbub.core.threads import limit_threads_per_step
+from hubbub.estimators import own_estimators
 from hubbub.estimators.auto.api import auto
 from hubbub.estimators.base import Method, evaluate
 from hubbub.estimators.em import ems, ibu
-from hubbub.estimators.matrix_inversion import inv_n, inv_p
+from hubbub.estimators.matrix_inversion import INVERSIONS
 from hubbub.estimators.method_settings import MethodSettings, check_scattered
 from hubbub.estimators.mle import mle
 from hubbub.estimators.result import Estimate
@@ -27,8 +28,7 @@ METHODS = {
     "ibu": Method(ibu, frozenset({"start", "delta", "max_iter", "history"})),
     "ems": Method(ems, frozenset({"start", "delta", "max_iter", "history"})),
     "mle": Method(mle, frozenset({"start", "tol", "max_iter", "history", "solver"})),
-    "inv-n": Method(inv_n, frozenset()),
-    "inv-p": Method(inv_p, frozenset()),
+    **INVERSIONS,
 }
 
 
@@ -47,6 +47,7 @@ def estimate(
     rng: Randomness = None,
     history: bool = False,
     solver: str | None = None,
+    **own: object,
 ) -> Generator[Progress | SolverProgress, None, Estimate]:
     """Estimate the distribution of the users' true values from their reports.
 
@@ -70,7 +71,14 @@ def estimate(
           `delta`. Stopped early it is smooth and often close to the truth; it is not the maximum.
         * ``"ems"``: EM with smoothing after each update (on lines and maps), until the change is below `delta`.
         * ``"mle"``: the maximum of the likelihood, to a certified gap of at most `tol` (see `optimality_gap`).
-        * ``"inv-n"``, ``"inv-p"``: matrix inversion, cut at 0 and normalised, or projected on the simplex.
+        * ``"inv"``: matrix inversion, of several mechanisms by weighted least squares. It is unbiased, and so seldom a
+          distribution: shares may be negative or have another sum than 1.
+        * ``"inv-n"``, ``"inv-p"``: the same, cut at 0 and normalised, or projected on the simplex.
+        * ``"norm-sub"``, ``"norm-cut"``, ``"base-cut"``: the same, with what Wang and others (2020) do to make it a
+          distribution: as ``"inv-p"``; small shares set to 0 until the sum is 1; only shares that are significantly
+          above 0 kept.
+
+        Also a method of your own: see `register_estimator`.
     start : "uniform", "empirical" or a distribution, default "uniform"
         Where ``"ibu"``, ``"ems"`` and ``"mle"`` start; ``"empirical"`` is the shares of the outputs, where these are
         values. A distribution must give every value a positive probability.
@@ -88,6 +96,8 @@ def estimate(
         How ``"mle"`` finds the maximum: a ``"closed form"`` where there is one (k-RR; one pattern), ``"interior
         point"``, ``"support generation"`` (few values at a time, all priced) or ``"accelerated em"``. Left out, the
         structure and size of the problem decide; ``estimate.settings`` names the choice.
+    **own
+        The keywords of a method of your own.
 
     Returns
     -------
@@ -99,7 +109,8 @@ def estimate(
     SettingError
         If a keyword has a wrong value or is not used by the method.
     EstimateError
-        If `reports` are not reports, or the method cannot be applied to them, as inversion to several mechanisms.
+        If `reports` are not reports, or the method cannot be applied to them, as inversion to reports that cannot tell
+        all values apart; or if an estimator of your own returns no distribution.
 
     Examples
     --------
@@ -115,13 +126,52 @@ def estimate(
     'stopped by the delta rule; gap 5.2e-04'
     """
     check_any_reports(reports, "estimate")
-    method = validation.one_of(method, METHODS, "method", "estimate", default="'auto'")
-    settings = MethodSettings(start, tol, delta, max_iter, rng, history, solver)
-    settings.refuse_unused(METHODS[method].keywords, method)
+    chosen = find_method(method, "estimate")
+    settings = MethodSettings(start, tol, delta, max_iter, rng, history, solver, own)
+    settings.refuse_unused(chosen.keywords, method)
     check_scattered(reports, method, settings)
     patterns = 1 if isinstance(reports, ScatteredReports) else reports.weights.size
-    run = limit_threads_per_step(METHODS[method].run(reports, settings), patterns * len(reports.domain))
+    run = limit_threads_per_step(chosen.run(reports, settings), patterns * len(reports.domain))
     return run if method != "auto" or settings != MethodSettings() else _remembered(run, reports)
+
+
+def find_method(name: str, where: str) -> Method:
+    """Return the method of a name: hubbub's, a registered one, or one that an installed package offers."""
+    return own_estimators.method_named(name, METHODS, where)
+
+
+def register_estimator(name: str, function: Callable[..., object]) -> None:
+    """Register an estimator of your own: a method of `estimate` and of all that take a method, in this process.
+
+    An installed package needs no call: its entry points of the group ``hubbub.estimators`` are found by their names,
+    also at the terminal. hubbub computes the log-likelihood, the gap and the status of what the function returns.
+
+    Parameters
+    ----------
+    name : str
+        What the method is called: lower-case words with hyphens, none of hubbub's own.
+    function : callable
+        Takes `Reports` and returns probabilities in the order of ``reports.domain.labels``, or an estimate. Its
+        keyword-only arguments become keywords of ``estimate`` for this method.
+
+    Raises
+    ------
+    SettingError
+        If the name is taken or has another form, or the function is none of reports.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> def halfway(reports, *, towards=0.5):
+    ...     shares = hb.estimate(reports, "inv-p").probabilities
+    ...     return (1 - towards) * shares + towards / len(shares)
+    >>> hb.register_estimator("halfway", halfway)
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> reports = hb.Reports.from_counts(coin, {"yes": 600, "no": 400})
+    >>> hb.estimate(reports, method="halfway", towards=0.2).probabilities.round(4)
+    array([0.6731, 0.3269])
+    """
+    own_estimators.register(name, function, METHODS)
 
 
 def _remembered(

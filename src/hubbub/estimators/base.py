@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from hubbub.reports import Reports
 from hubbub.solvers import Outcome, SolverProgress
 from hubbub.solvers.loop import AnyPoint
 
+APPROXIMATE = "; approximate: only sums of bits were kept, and bits are treated as independent"
+
 MethodRun = Generator[SolverProgress | Progress, None, Estimate]
 
 
@@ -28,6 +31,7 @@ class Method:
 
     run: Callable[[Any, MethodSettings], MethodRun]  # takes Reports; some methods take ScatteredReports, too
     keywords: frozenset[str]
+    is_own: bool = False  # not hubbub's: registered, or of an installed package
 
 
 def evaluate(reports: Reports | ScatteredReports, theta: Floats) -> Evaluation:
@@ -47,7 +51,7 @@ def as_estimate(
 ) -> Estimate:
     """Return where a solver ended as an estimate, with the settings that were used."""
     if reports.approximate:
-        status += "; approximate: only sums of bits were kept, and bits are treated as independent"
+        status += APPROXIMATE
     if isinstance(reports, ScatteredReports):
         settings = {**settings, "parts": reports.parts}
     history = None
@@ -67,4 +71,23 @@ def as_estimate(
         settings=ReadOnly(settings),
         history=history,
         effective_users=reports.effective_users if isinstance(reports, Reports) and reports.survey else None,
+    )
+
+
+def without_likelihood(
+    reports: Reports, method: str, shares: Floats, status: str, settings: dict[str, Any]
+) -> Estimate:
+    """Return shares that are no distribution as an estimate: they have no likelihood, and no gap."""
+    return Estimate(
+        domain=reports.domain,
+        probabilities=frozen(shares),
+        method=method,
+        status=status,
+        converged=True,
+        log_likelihood=math.nan,
+        gap=math.nan,
+        iterations=0,
+        users=reports.users,
+        settings=ReadOnly(settings),
+        effective_users=reports.effective_users if reports.survey else None,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from hubbub.core import validation
 from hubbub.core.errors import SettingError, shorten
@@ -34,13 +35,20 @@ class MethodSettings:
     rng: object = None
     history: bool = False
     solver: str | None = None
+    own: Mapping[str, object] = field(default_factory=dict)  # keywords of estimators that are not hubbub's
+
+    def given(self, names: Collection[str]) -> dict[str, object]:
+        """Return the keywords among `names` that the caller passed."""
+        standard = {name: getattr(self, name) for name in REFUSAL_REASONS}
+        passed = {name: value for name, value in standard.items() if value is not getattr(MethodSettings, name)}
+        return {name: value for name, value in {**passed, **self.own}.items() if name in names}
 
     def refuse_unused(self, accepted: frozenset[str], method: str) -> None:
         """Refuse keywords that mean nothing to this method."""
         validation.boolean(self.history, "history", "estimate")
-        for name, reason in REFUSAL_REASONS.items():
-            value = getattr(self, name)
-            if name not in accepted and value is not getattr(MethodSettings, name):
+        for name, value in self.given({*REFUSAL_REASONS, *self.own}).items():
+            if name not in accepted:
+                reason = REFUSAL_REASONS.get(name, "it has no such keyword")
                 raise SettingError(
                     f"this method does not use {name}",
                     where=f"estimate(method={method!r}, {name}=)",

@@ -10,8 +10,8 @@ import numpy as np
 from hubbub.channels import Channel
 from hubbub.core.arrays import Floats
 from hubbub.domains.product_shape import ProductShape, shape_of
-from hubbub.estimators.api import METHODS
 from hubbub.estimators.api import estimate as run_estimate
+from hubbub.estimators.api import find_method
 from hubbub.estimators.auto.attribute_marginals import attribute_reports, marginals, moved_to_marginals
 from hubbub.estimators.auto.model_averaging import reaverage
 from hubbub.estimators.auto.shrinkage import shrink
@@ -38,9 +38,17 @@ def rerun(reports: Reports, estimate: Estimate) -> Estimate:
     Not repeated are a start, a generator that was passed, and the solver: they are not recorded as they were given, or
     suit other reports only.
     """
-    keywords = METHODS[estimate.method].keywords & REPEATED_SETTINGS.keys() & estimate.settings.keys()
-    settings = {name: estimate.settings[name] for name in keywords if REPEATED_SETTINGS[name](estimate.settings[name])}
+    method = find_method(estimate.method, "estimate")
+    recorded = {name: estimate.settings[name] for name in method.keywords & estimate.settings.keys()}
+    settings = {name: value for name, value in recorded.items() if _is_repeated(name, value, is_own=method.is_own)}
     return run_estimate(reports, estimate.method, **settings)
+
+
+def _is_repeated(name: str, value: Any, *, is_own: bool) -> bool:
+    """Whether a recorded setting is what was passed; of an estimator of one's own all keywords but a start are."""
+    if name in REPEATED_SETTINGS:
+        return REPEATED_SETTINGS[name](value)
+    return is_own and name != "start"
 
 
 def reestimate(reports: Reports, weightings: Floats, estimate: Estimate) -> Floats:

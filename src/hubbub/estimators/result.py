@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+MAX_SUM_ERROR = 1e-9  # of shares that add up to 1: more than rounding, less than anybody sees
 MAX_GAP_OF_MAXIMUM = 1e-6  # nats per user: below it, an estimate of `auto` is a maximum of the likelihood
 
 
@@ -81,7 +82,8 @@ class Estimate(Portable):
     domain : Domain
         The values.
     probabilities : array of float
-        The estimated share of each value, in the order of ``domain.labels``.
+        The estimated share of each value, in the order of ``domain.labels``. Those of method ``"inv"`` may be negative
+        or have another sum than 1: `is_distribution` says so.
     method : str
         The method that was asked for.
     status : str
@@ -89,10 +91,10 @@ class Estimate(Portable):
     converged : bool
         Whether the method's own stopping rule was met.
     log_likelihood : float
-        The total over users, in nats.
+        The total over users, in nats; NaN where the shares are no distribution.
     gap : float
         A certified bound on how far the mean log-likelihood is below its maximum, in nats per user, whatever the
-        method; 0 exactly at a maximum.
+        method; 0 exactly at a maximum, NaN where the shares are no distribution.
     iterations : int
         How many iterations were made.
     users : int
@@ -136,6 +138,11 @@ class Estimate(Portable):
     intervals: ValueIntervals | None = field(default=None, repr=False)
     effective_users: float | None = None
 
+    @property
+    def is_distribution(self) -> bool:
+        """Whether no share is negative and their sum is 1, as for every method but ``"inv"``."""
+        return is_distribution(self.probabilities)
+
     def remember_intervals(self, intervals: ValueIntervals) -> None:
         """Keep intervals that were computed for this estimate, so that tables and pictures show them.
 
@@ -165,9 +172,16 @@ class Estimate(Portable):
             Fact("status", self.status),
             Fact("users", self._users_text()),
             Fact("values", f"{len(self.domain):,}"),
+            *self._likelihood_facts(),
+            Fact("iterations", f"{self.iterations:,}"),
+        ]
+
+    def _likelihood_facts(self) -> list[Fact]:
+        if math.isnan(self.gap):
+            return [Fact("likelihood", "none: only a distribution has one")]
+        return [
             Fact("log-likelihood", f"{self.log_likelihood:,.4f}"),
             Fact("gap", f"at most {upper_text(self.gap, 3)} nats per user ({self._gap_meaning()})"),
-            Fact("iterations", f"{self.iterations:,}"),
         ]
 
     def __repr__(self) -> str:
@@ -459,6 +473,11 @@ class Estimate(Portable):
         if self.domain.product is not None:
             return ProductPlot(self.domain.product, self.probabilities, title, truth=true, view=view)
         return EstimatePlot(self.domain, self.probabilities, title, intervals=ends, truth=true, view=view)
+
+
+def is_distribution(shares: Floats) -> bool:
+    """Return whether no share is negative and their sum is 1, up to rounding."""
+    return bool((shares >= 0.0).all()) and abs(float(shares.sum()) - 1.0) <= MAX_SUM_ERROR
 
 
 def attributes_of(domain: Domain, where: str) -> Product:

@@ -59,4 +59,18 @@ def check_estimate(estimate: object, reports: Reports, where: str) -> Floats | N
             expected="what hubbub.estimate returned for the same reports",
             remedy="leave estimate out for that of hubbub.estimate(reports)",
         )
+    check_distribution(estimate, f"{where}(estimate=)")
     return estimate.probabilities
+
+
+def check_distribution(estimate: Estimate, where: str) -> None:
+    """Refuse an estimate whose shares are no distribution, where nothing could be said about it."""
+    if not estimate.is_distribution:
+        raise SettingError(
+            "the estimate is not a distribution",
+            where=where,
+            got=f"an estimate by {estimate.method!r}, {estimate.status}",
+            expected="shares that are not negative and add up to 1",
+            remedy='estimate with method="inv-p", the nearest distribution; true shares are never negative, so that '
+            "an interval for one cannot hold such an estimate",
+        )

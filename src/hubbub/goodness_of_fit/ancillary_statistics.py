@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.goodness_of_fit.output_enumeration import can_list
 from hubbub.mechanisms import LocalHashing, LongitudinalRappor, Mechanism, SampleOne, SubsetSelection
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
+from hubbub.outputs.output_enumeration import can_list
 
 SEEDS = 2.0**64  # that a hashed report may have
 MAX_REPORT_LETTERS = 60  # of a report in a sentence

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,13 +17,12 @@ import numpy as np
 from scipy import sparse
 
 from hubbub.core.arrays import Floats, Positions
+from hubbub.outputs.output_enumeration import CellText
 
 MIN_CELL_USERS = 5.0  # expected users in a cell above which chi-square is accurate (Cochran); smaller cells are pooled
 PILOT_SHARE = 0.2  # of the users, who decide which cells are pooled
 MAX_ZERO_EIGENVALUE = 1e-10  # of a covariance, relative to the largest: below, a sum is constant
 MAX_NAMED_CELLS = 3  # of a pooled cell
-
-CellText = Callable[[int], str]
 
 
 class Whitened(NamedTuple):

@@ -21,9 +21,9 @@ from hubbub.goodness_of_fit.ancillary_statistics import (
     set_size_law,
 )
 from hubbub.goodness_of_fit.count_tables import MIN_CELL_USERS, BitMoments, CountTable, sum_by_position
-from hubbub.goodness_of_fit.output_enumeration import can_list_pairs, coarsen
-from hubbub.goodness_of_fit.sent_outputs import AttributeSets, enumerate_sent
 from hubbub.mechanisms import Mechanism
+from hubbub.outputs.output_enumeration import can_list_pairs, coarsen
+from hubbub.outputs.sent_outputs import AttributeSets, enumerate_sent
 from hubbub.reports import BitSums, Joint, Reports, Singles
 
 MAX_COMPARED_VALUES = 1_000  # a matrix over pairs of values is factorised again and again

@@ -14,7 +14,7 @@ from hubbub.core.progress import Progress
 from hubbub.core.text import plural
 from hubbub.core.threads import threads_for
 from hubbub.goodness_of_fit.ancillary_statistics import KnownLaw, Repeats
-from hubbub.goodness_of_fit.count_tables import BitMoments, CellText, CountTable, pools, sum_by_position
+from hubbub.goodness_of_fit.count_tables import BitMoments, CountTable, pools, sum_by_position
 from hubbub.goodness_of_fit.reference_distribution import (
     SMALLEST_DIVISOR,
     LocalModel,
@@ -23,6 +23,7 @@ from hubbub.goodness_of_fit.reference_distribution import (
 )
 from hubbub.goodness_of_fit.result import FitPart, Misfit
 from hubbub.likelihood import Likelihood
+from hubbub.outputs.output_enumeration import CellText
 from hubbub.solvers import likeliest_point
 from hubbub.solvers.boundary_deviance import cone_minima
 

@@ -515,6 +515,7 @@ def merge(
     memory: str = DEFAULT_MEMORY,
     users_complete: bool = False,
     equal_files: str | None = None,
+    allow_code: bool = False,
 ) -> Generator[Progress, None, Tally]:
     """Add up tallies of one study into a new one.
 
@@ -534,6 +535,8 @@ def merge(
     equal_files : {"count"}, optional
         ``"count"`` says that different people sent the same, where tallies counted files with the same bytes at
         different paths and without users. Without it such tallies are refused.
+    allow_code : bool, default False
+        Import the classes of mechanisms that the tallies' study names: as in `read_tally`.
 
     Returns
     -------
@@ -570,7 +573,7 @@ def merge(
     if not names:
         raise no_reports("merge(tallies)", "no tallies")
     with exclusive_lock(target, WAIT_OR_MERGE):  # before anything is read: the target may be one of them
-        parts = [read_tally(name) for name in names]
+        parts = [read_tally(name, allow_code=allow_code) for name in names]
         digests = check_disjoint(parts, complete=users_complete, equal_files=equal_files)
         with Scratch(memory) as scratch:
             by, survey = parts[0].summary.by, parts[0].summary.survey

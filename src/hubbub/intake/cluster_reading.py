@@ -31,6 +31,7 @@ from hubbub.intake.sources.parquet_arrow import ParquetSource
 from hubbub.intake.tallies.tally import Tally
 from hubbub.intake.tallies.tally_reading import add_reports, check_whole, parts_of
 from hubbub.intake.tallies.tally_summary import CountedSource, Summary
+from hubbub.mechanisms.mechanism_kinds import names_code
 from hubbub.reports.privacy_accounting import Spent
 from hubbub.reports.validation import no_reports
 
@@ -66,7 +67,8 @@ def scatter_tally(
     """Let workers read a tally, in parts; return the reports that stay there, and whether they merge to few."""
     check_client(client, "estimate(client)")
     path, state = str(tally.path.absolute()), ParquetSource(tally.path).content_state
-    tasks = [client.submit(read_tally_part, path, state, part, memory, pure=False) for part in parts_of(tally)]
+    allowed = any(names_code(mechanism) for mechanism in tally.study.mechanisms.values())
+    tasks = [client.submit(read_tally_part, path, state, part, memory, allowed, pure=False) for part in parts_of(tally)]
     results = yield from _results(client, ClusterWatch(client), tasks, "parts of the tally read")
     check_whole(tally, sum(result.users for result in results), sum(result.rows for result in results))
     return ClusterReports(client, _reports(client, tasks, results)), _patterns(results) <= MAX_MERGED_PATTERNS

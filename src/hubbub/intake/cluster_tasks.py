@@ -117,10 +117,12 @@ def merge_bucket(study: Study, sources: Sequence[tuple[str, str]], memory: str, 
     return replace(merged, rejects=tuple(rejects.kept))
 
 
-def read_tally_part(path: str, state: tuple[int, ...], row_groups: range, memory: str) -> PartResult:
-    """Read some row groups of a tally."""
+def read_tally_part(
+    path: str, state: tuple[int, ...], row_groups: range, memory: str, allow_code: bool = False
+) -> PartResult:
+    """Read some row groups of a tally; `allow_code` says that whoever opened it allowed the classes that it names."""
     ParquetSource(Path(path)).check_state(state)
-    tally = read_tally(path)
+    tally = read_tally(path, allow_code=allow_code)
     with Scratch(memory) as scratch:
         counter = RowCounter(tally.study, scratch, Rejects(), users=False)
         _, outputs = add_row_groups(counter, tally, row_groups)

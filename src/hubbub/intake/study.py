@@ -35,6 +35,7 @@ from hubbub.domains import Domain
 from hubbub.intake.attribute_roles import PLACE_ROLES, roles_of_domain
 from hubbub.intake.study_entries import build_domain, build_mechanism, check_known, described_fields, table_of
 from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.mechanism_kinds import know
 from hubbub.reports.validation import check_mechanism
 
 LIMITS = ("max_reports_per_user", *EPSILON_LIMITS)
@@ -109,6 +110,7 @@ class Study(Portable):
             object.__setattr__(self, name, _limit(getattr(self, name), name, f"Study({name}=)"))
         for label, mechanism in self.mechanisms.items():
             check_mechanism(mechanism, f"Study(mechanisms=), {label}", StudyError)
+            know(mechanism)
             if mechanism.domain != self.domain:
                 raise StudyError(
                     "a mechanism's domain differs from the study's",
@@ -122,6 +124,12 @@ class Study(Portable):
             object.__setattr__(self, "question", ReadOnly(question))
         if self.collector is not None:
             object.__setattr__(self, "collector", ReadOnly(_collector(self.collector, "Study(collector=)")))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the study in another process, where its own tallies name classes that it has brought along."""
+        super().__setstate__(state)
+        for mechanism in self.mechanisms.values():
+            know(mechanism)
 
     @cached_property
     def canonical(self) -> str:
@@ -143,8 +151,8 @@ class Study(Portable):
         return hashlib.sha256(self.canonical.encode()).hexdigest()
 
 
-def parse_study(document: Mapping[str, Any], where: str) -> Study:
-    """Check a study's content and build what it describes."""
+def parse_study(document: Mapping[str, Any], where: str, *, allow_code: bool = False) -> Study:
+    """Check a study's content and build what it describes; `allow_code` imports classes of mechanisms that it names."""
     check_known(
         document, {"version", "name", *LIMITS, "domain", "mechanisms", "columns", "question", "collector"}, where
     )
@@ -197,7 +205,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
                 expected="a heading [mechanisms.NAME] for each mechanism",
                 remedy="choose a name, and write the mechanism's kind and epsilon under that heading",
             )
-        built[label] = build_mechanism(fields, place, domain)
+        built[label] = build_mechanism(fields, place, domain, allow_code=allow_code)
     question, collector = document.get("question"), document.get("collector")
     if "question" in document:
         question = _question(question, built, f"{where}, [question]")

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, TypeVar
 
+import numpy as np
+
 from hubbub import mechanisms
 from hubbub.client import (
-    METRIC_MECHANISMS,
     SHORT_NAMES,
     WAYS_TO_REPORT,
     ClientError,
@@ -27,14 +28,13 @@ from hubbub.core.errors import HubbubError, StudyError, restated, shorten
 from hubbub.core.text import kebab, listed, nearest_name, renaming
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers, Product
 from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.mechanism_kinds import KINDS, UNKNOWN, find_kind, kind_of, own_kinds
 from hubbub.mechanisms.several_attributes import SeveralAttributes, plain_epsilon
 
 T = TypeVar("T")
 
 DOMAINS: dict[str, type[Domain]] = {kebab(kind.__name__): kind for kind in (Categories, Integers, Bins, Grid, Product)}
-MECHANISMS: dict[str, type[Mechanism]] = {
-    kebab(name): getattr(mechanisms, name) for name in mechanisms.__all__ if name != "Mechanism"
-}
+MECHANISMS = KINDS  # hubbub's own
 WAYS: dict[str, Callable[..., SeveralAttributes]] = {
     kind: each for kind, each in MECHANISMS.items() if issubclass(each, SeveralAttributes)
 }
@@ -100,16 +100,55 @@ def _build_product(fields: Mapping[str, Any], where: str) -> Product:
         raise restated(error, StudyError, where=f"{where}: {error.where}") from None
 
 
-def build_mechanism(fields: Mapping[str, Any], where: str, domain: Domain) -> Mechanism:
-    """Return the mechanism over `domain` that a table describes."""
+def build_mechanism(fields: Mapping[str, Any], where: str, domain: Domain, *, allow_code: bool = False) -> Mechanism:
+    """Return the mechanism over `domain` that a table describes; `allow_code` imports classes that it names."""
     entries = _in_study(spelt_out, fields, where)
     if isinstance(kind := entries.get("kind"), str) and kind in WAYS:
-        return _build_several(entries, where, domain)
-    built: Mechanism = _build(entries, MECHANISMS, where, domain)
+        return _build_several(entries, where, domain, allow_code)
+    return _build_one(entries, MECHANISMS, where, domain, allow_code)
+
+
+def _build_one(
+    entries: Mapping[str, Any], kinds: Mapping[str, type[Mechanism]], where: str, domain: Domain, allow_code: bool
+) -> Mechanism:
+    """Return a mechanism of one of some kinds of hubbub's, or of a kind that is not hubbub's own."""
+    kind = entries.get("kind")
+    if isinstance(kind, str) and kind not in MECHANISMS:
+        found = find_kind(kind, f"{where}, kind", allow_code=allow_code)
+        if found is not None:
+            return _build_own(entries, kind, found, where, domain)
+    built: Mechanism = _build(entries, kinds, where, domain)
     return built
 
 
-def _build_several(fields: Mapping[str, Any], where: str, domain: Domain) -> Mechanism:
+def _build_own(
+    entries: Mapping[str, Any], kind: str, builder: type[Mechanism], where: str, domain: Domain
+) -> Mechanism:
+    """Return a mechanism that is not hubbub's own: whatever its class raises becomes a message about the study."""
+    try:
+        built: Mechanism = _build(entries, {kind: builder}, where, domain)
+    except HubbubError:
+        raise
+    except Exception as cause:
+        raise StudyError(
+            f"the class of {kind} refuses these fields",
+            where=where,
+            got=f"{type(cause).__name__}: {cause}",
+            expected=f"fields that {builder.__qualname__} accepts",
+            remedy="correct the fields, or ask whoever wrote the class",
+        ) from cause
+    if built.domain != domain:
+        raise StudyError(
+            f"the class of {kind} has another domain",
+            where=where,
+            got=shorten(built.domain, 100),
+            expected="the domain that is its first argument",
+            remedy="keep the first argument as `domain`",
+        )
+    return built
+
+
+def _build_several(fields: Mapping[str, Any], where: str, domain: Domain, allow_code: bool) -> Mechanism:
     """Return a mechanism over several attributes from the tables of its parts."""
     kind = fields["kind"]
     product = domain.product
@@ -138,12 +177,11 @@ def _build_several(fields: Mapping[str, Any], where: str, domain: Domain) -> Mec
         spelt[name] = _in_study(spelt_out, tables[name], place)
     total = fields.get("epsilon")
     budgets = _in_study(part_budgets, kind, total, spelt, where)
-    parts = {
-        name: _build(
-            _with_budget(spelt[name], budgets.get(name), own), PART_MECHANISMS, _within(where, f"parts.{name}"), own
-        )
-        for name, own in product.attributes.items()
-    }
+    parts: dict[str, Mechanism] = {}
+    for name, own in product.attributes.items():
+        place = _within(where, f"parts.{name}")
+        entries = _with_budget(spelt[name], budgets.get(name), own, place, allow_code)
+        parts[name] = _build_one(entries, PART_MECHANISMS, place, own, allow_code)
     if total is not None and not budgets:
         _in_study(check_budget, kind, total, {name: plain_epsilon(part) for name, part in parts.items()}, where)
     more = {name: fields[name] for name in WAYS_TO_REPORT[kind] if name in fields}
@@ -181,12 +219,15 @@ def _check_parts(tables: Mapping[str, Any], domain: Product, where: str) -> None
     )
 
 
-def _with_budget(entries: Mapping[str, Any], budget: float | None, domain: Domain) -> Mapping[str, Any]:
+def _with_budget(
+    entries: Mapping[str, Any], budget: float | None, domain: Domain, where: str, allow_code: bool
+) -> Mapping[str, Any]:
     """Return the entries of a part with the epsilon that its part of a total makes."""
     if budget is None:
         return entries
-    kept = {name: value for name, value in entries.items() if name != "share"}
-    metric = entries.get("kind") in METRIC_MECHANISMS
+    kept, kind = {name: value for name, value in entries.items() if name != "share"}, entries.get("kind")
+    found = find_kind(kind, f"{where}, kind", allow_code=allow_code) if isinstance(kind, str) else None
+    metric = found is not None and found.metric
     return {**kept, "epsilon": metric_epsilon(budget, domain.diameter) if metric else budget}
 
 
@@ -204,12 +245,16 @@ def _build(fields: Mapping[str, Any], kinds: Mapping[str, Any], where: str, doma
     """Return the domain that a table describes, or the mechanism over `domain`."""
     kind = fields.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
+        others = [] if domain is None else own_kinds()
         raise StudyError(
             "the kind is missing" if kind is None else "no such kind",
             where=f"{where}, kind",
             got="nothing" if kind is None else shorten(kind),
-            expected=", ".join(kinds),
-            remedy=nearest_name(kind, kinds if domain is None else {**kinds, **SHORT_NAMES}, "choose one of these"),
+            expected=", ".join([*kinds, *others]),
+            remedy=nearest_name(
+                kind, kinds if domain is None else [*kinds, *SHORT_NAMES, *others], "choose one of these"
+            ),
+            code="" if domain is None else UNKNOWN,
         )
     entries = {name: value for name, value in fields.items() if name != "kind"}
     if domain is None:
@@ -278,12 +323,50 @@ def described_fields(described: Domain | Mechanism) -> dict[str, Any]:
             "parts": {name: described_fields(part) for name, part in described.parts.items()},
             **described.fields(),
         }
+    elif type(described) not in MECHANISMS.values():
+        fields = _own_fields(described)
     else:
-        names = list(inspect.signature(type(described)).parameters)[1:]
-        fields = {name: getattr(described, name) for name in names}
-        fields = {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+        fields = _signature_fields(described)
         if isinstance(described, mechanisms.RandomizedResponse):  # given by one of them, and the other follows
             del fields["p" if described.p is None else "epsilon"]
         fields = {name: str(value) if isinstance(value, Fraction) else value for name, value in fields.items()}
     assert all(not isinstance(value, float) or math.isfinite(value) for value in fields.values())  # noqa: S101
-    return {"kind": kebab(type(described).__name__), **fields}
+    kind = kebab(type(described).__name__) if isinstance(described, Domain) else kind_of(type(described))
+    return {"kind": kind, **fields}
+
+
+def _signature_fields(described: Mechanism) -> dict[str, Any]:
+    """Return the attributes that are called as the arguments of a class, but for the domain."""
+    names = list(inspect.signature(type(described)).parameters)[1:]
+    fields = {name: getattr(described, name) for name in names}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+
+
+def _own_fields(described: Mechanism) -> dict[str, Any]:
+    """Return the same for a class that is not hubbub's own; refuse what no study file can hold."""
+    try:
+        fields = {name: _plain(value) for name, value in _signature_fields(described).items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise StudyError(
+            "a field of this mechanism cannot be written to a study",
+            where=type(described).__qualname__,
+            got=str(error),
+            expected="an attribute for each argument: a text, a finite number, true or false, or a list of these",
+            remedy="make it a frozen dataclass with such fields",
+        ) from None
+    if isinstance(fields.get("epsilon"), int):  # 1 and 1.0 are one epsilon
+        fields["epsilon"] = float(fields["epsilon"])
+    return fields
+
+
+def _plain(value: object) -> Any:
+    """Return a value as TOML and JSON hold it."""
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise TypeError(f"{shorten(value)}")

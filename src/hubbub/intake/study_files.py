@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from hubbub.client import ClientError, study_bytes, study_document, study_text
+from hubbub.core import validation
 from hubbub.core.errors import StudyError, restated, shorten, warn_caller
 from hubbub.core.files import NameTakenError, write_file
 from hubbub.intake.study import Study, check_study, parse_study
@@ -16,13 +17,16 @@ TABLE = re.compile(r"\[(?P<table>[^\[\]]+)\]")
 MAX_LINE_LETTERS = 200  # at the start of a line that are looked at: headings and names of entries are short
 
 
-def read_study(path: str | Path) -> Study:
+def read_study(path: str | Path, *, allow_code: bool = False) -> Study:
     """Read and check a study file.
 
     Parameters
     ----------
     path : path
         The path of a TOML file.
+    allow_code : bool, default False
+        Import the classes of mechanisms that the file names as ``kind = "module:Class"``. This runs code that a file
+        chooses: allow it for files that you trust. What was allowed is known in this process from then on.
 
     Returns
     -------
@@ -32,7 +36,10 @@ def read_study(path: str | Path) -> Study:
     Raises
     ------
     StudyError
-        If the file cannot be read or does not describe a study; the message names the line.
+        If the file cannot be read or does not describe a study, or names a class and that is not allowed; the message
+        names the line.
+    SettingError
+        If `allow_code` is neither True nor False.
 
     Examples
     --------
@@ -64,6 +71,7 @@ def read_study(path: str | Path) -> Study:
             expected="the path of a TOML file",
             remedy="pass the path as a string",
         )
+    validation.boolean(allow_code, "allow_code", "read_study")
     where = str(path)
     try:
         text = study_text(study_bytes(path), where)
@@ -71,7 +79,7 @@ def read_study(path: str | Path) -> Study:
     except ClientError as error:
         raise restated(error, StudyError) from None
     try:
-        return parse_study(document, where)
+        return parse_study(document, where, allow_code=allow_code)
     except StudyError as error:
         line = line_of(text, error.where, error.got)
         if line is None:

@@ -41,12 +41,12 @@ from hubbub.core.errors import EstimateError
 from hubbub.core.text import plural
 from hubbub.core.validation import DEFAULT_SEED
 from hubbub.goodness_of_fit.count_tables import MIN_CELL_USERS, pools, sum_by_position
-from hubbub.goodness_of_fit.output_enumeration import OutputEnumeration, enumerate_outputs
-from hubbub.goodness_of_fit.sent_outputs import AttributeSets, enumerate_sent
 from hubbub.likelihood import Likelihood, Point
 from hubbub.mechanisms import Mechanism, Split
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.output_spaces import unique_codes
+from hubbub.outputs.output_enumeration import OutputEnumeration, enumerate_outputs
+from hubbub.outputs.sent_outputs import AttributeSets, enumerate_sent
 from hubbub.reports import BitSums, Joint, Reports, Singles
 from hubbub.solvers import likeliest_point
 from hubbub.solvers.contaminated_system import ContaminatedSystem

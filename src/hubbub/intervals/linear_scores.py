@@ -24,9 +24,9 @@ import numpy as np
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.goodness_of_fit.ancillary_statistics import SetMechanism, pair_probabilities
 from hubbub.goodness_of_fit.count_tables import sum_by_position
-from hubbub.goodness_of_fit.output_enumeration import OutputEnumeration, enumerate_outputs
-from hubbub.goodness_of_fit.sent_outputs import enumerate_sent
 from hubbub.mechanisms import Mechanism
+from hubbub.outputs.output_enumeration import OutputEnumeration, enumerate_outputs
+from hubbub.outputs.sent_outputs import enumerate_sent
 
 SMALLEST_FIT = 1e-300  # keeps what is 0 from being divided by
 MAX_FIXED_VARIANCE = 1e-8  # of a sum, relative to the variances of its terms: below, the sum is constant

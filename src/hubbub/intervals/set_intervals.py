@@ -32,12 +32,12 @@ from hubbub.core.arrays import Codes, Floats, Positions, frozen
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.serialization import Portable
 from hubbub.core.threads import threads_for
-from hubbub.goodness_of_fit.sent_outputs import enumerate_sent
 from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.linear_scores import Scores, SetScores, scores_of_sent
 from hubbub.intervals.local_shares import ListedOutputs, has_neighbours, local_shares
 from hubbub.intervals.oracle_shares import OracleSums, oracle_sums
 from hubbub.mechanisms import Mechanism
+from hubbub.outputs.sent_outputs import enumerate_sent
 from hubbub.reports import BitSums, Block, Joint, Reports, Singles
 
 MAX_MATRIX_VALUES = 2_000  # a square matrix over as many values takes 32 MB

@@ -35,12 +35,12 @@ import numpy as np
 
 from hubbub.core.arrays import Floats
 from hubbub.core.validation import DEFAULT_SEED
-from hubbub.goodness_of_fit.sent_outputs import enumerate_sent
 from hubbub.intervals.deviance_cutoff import information_per_user, score_covariance
 from hubbub.intervals.linear_scores import SMALLEST_FIT
 from hubbub.intervals.set_intervals import MIN_EIGENVALUE
 from hubbub.likelihood import Likelihood
 from hubbub.likelihood.likelihood import MIN_PLAIN_PROBABILITY
+from hubbub.outputs.sent_outputs import enumerate_sent
 from hubbub.reports import Block, Reports, Singles
 
 MAX_INFORMED_VALUES = 1_500  # over which the information is decomposed: about a second

@@ -293,6 +293,14 @@ class Mechanism(Portable, ABC):
         """Whether a user's outputs depend on each other given the value, so that their likelihoods do not multiply."""
         return type(self).joint_log_columns is not Mechanism.joint_log_columns
 
+    @property
+    def shared_noise(self) -> float:
+        """The part of an output's noise, as a variance, that all outputs of one user have in common.
+
+        0 where outputs are independent given the value; 1, the most cautious, where they are not.
+        """
+        return 1.0 if self.remembers else 0.0
+
     def spent(self, reports: int) -> float:
         """Return the epsilon that a user spends with several outputs of this mechanism: epsilons add up.
 

@@ -153,6 +153,13 @@ class LongitudinalRappor(UnaryEncoding):
                 logs[:, some] = gain[ones[:, kept]].T + other[ones].sum(axis=1)
         return logs
 
+    @property
+    def shared_noise(self) -> float:
+        """The noise of the permanent bits, as far as reports show it, over that of a single report."""
+        (kept, flipped), contrast = _log_kept(self.epsilon / 2), math.tanh(self.first / 4) / math.tanh(self.epsilon / 4)
+        other = self.support.other
+        return contrast**2 * math.exp(kept + flipped) / (other * (1.0 - other)) if 0.0 < other < 1.0 else 1.0
+
     def spent(self, reports: int) -> float:
         """Return min(reports * first, epsilon): about one value, all reports together never spend more.
 

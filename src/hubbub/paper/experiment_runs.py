@@ -27,7 +27,7 @@ from hubbub.paper.work_units import WorkUnit
 from hubbub.reports import Reports
 from hubbub.solvers import invert
 from hubbub.solvers.em_batch import EmBatch, em_batch
-from hubbub.solvers.inversion import normalised, projected
+from hubbub.solvers.repairs import normalised, projected
 
 Document = dict[str, Any]
 

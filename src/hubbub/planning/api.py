@@ -15,7 +15,6 @@ from hubbub.core.arrays import Positions
 from hubbub.core.errors import SettingError
 from hubbub.core.progress import Progress, stepwise
 from hubbub.domains import Domain
-from hubbub.estimators.api import METHODS
 from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
 from hubbub.planning.answers import DISTANCE_NAMES, MEDIAN, POWER, USERS, AnswerType, Needed, Question
@@ -33,6 +32,7 @@ from hubbub.planning.validation import (
     check_budgets,
     check_combination,
     check_difference,
+    check_method,
     check_radius,
     check_runs,
     check_target,
@@ -193,7 +193,7 @@ def plan(
         users=counts,
         target=target,
         truths=tuple(truth.name for truth in truths),
-        method=validation.one_of(method, METHODS, "method", "plan", default="'auto'"),
+        method=check_method(method),
         distance=distance,
         confidence=confidence,
         level=validation.level(level, "plan"),

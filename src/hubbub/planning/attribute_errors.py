@@ -18,7 +18,7 @@ from hubbub.core.arrays import Floats
 from hubbub.mechanisms import Mechanism, RandomizedResponse, SampleOne, SampleOneWithFakes, Split
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle, Support
 from hubbub.mechanisms.several_attributes import SeveralAttributes
-from hubbub.solvers.inversion import projected
+from hubbub.solvers.repairs import projected
 
 EM_UPDATES = 300
 MAX_ENTRIES = 4_000_000  # of a matrix of one attribute

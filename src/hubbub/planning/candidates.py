@@ -18,6 +18,7 @@ from hubbub.core.text import kebab, nearest_name
 from hubbub.domains import Domain
 from hubbub.intake.study_entries import MECHANISMS, full_kind
 from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.mechanism_kinds import find_kind, own_kinds
 from hubbub.planning.answers import Privacy
 from hubbub.planning.every_kind import missing_arguments
 from hubbub.planning.validation import ROUNDING, check_budgets, check_radius, check_reports_per_user
@@ -228,15 +229,15 @@ def _mechanism_or_kind(entry: object) -> Mechanism | Kind:
     if isinstance(entry, Mechanism):
         return entry
     name = full_kind(entry) if isinstance(entry, str) else ""
-    if isinstance(entry, str) and name not in MECHANISMS:
-        kinds = [name for name, kind in MECHANISMS.items() if not missing_arguments(kind)]
+    kind: object = find_kind(name, "plan(mechanisms)") if isinstance(entry, str) else entry
+    if kind is None and isinstance(entry, str):
+        kinds = [name for name, kind in MECHANISMS.items() if not missing_arguments(kind)] + own_kinds()
         remedy = nearest_name(name, kinds, "check the spelling")
         if short := short_name(name):
             full, parameters = SHORT_NAMES[short]
             build = ", ".join(["domain", "epsilon", *(f"{key}={value}" for key, value in parameters.items())])
             remedy = f"build the mechanism: {MECHANISMS[full].__name__}({build})"
         raise _refused("no such kind of mechanism", shorten(entry), remedy, expected=", ".join(kinds))
-    kind = MECHANISMS[name] if isinstance(entry, str) else entry
     if not (isinstance(kind, type) and issubclass(kind, Mechanism)):
         raise _refused("this is not a mechanism", shorten(entry), "build a mechanism first, or name a kind")
     if missing := missing_arguments(kind):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 from typing import NamedTuple
 
-from hubbub.core.errors import MechanismError
+from hubbub.core.errors import HubbubError
 from hubbub.domains import Domain
 from hubbub.intake.study_entries import MECHANISMS
 from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.mechanism_kinds import find_kind, own_kinds
 
 EVERY_KIND = "all"
 
@@ -29,13 +30,15 @@ def missing_arguments(kind: type[Mechanism]) -> list[str]:
 
 def every_kind(domain: Domain, epsilon: float, reach: float) -> KindsOver:
     """Return the kinds over a domain; `epsilon` is plain, and per unit of distance it is divided by `reach`."""
-    kinds, refused = {}, []
-    for name, kind in MECHANISMS.items():
-        if missing_arguments(kind):
+    kinds: dict[str, type[Mechanism]] = {}
+    refused: list[str] = []
+    for name in (*MECHANISMS, *own_kinds()):
+        kind = find_kind(name, "plan(mechanisms)")
+        if kind is None or missing_arguments(kind):
             continue  # they need more than an epsilon, or have none
         try:
             kind(domain, epsilon=epsilon / reach if kind.metric else epsilon)  # type: ignore[call-arg]
-        except MechanismError:
+        except (HubbubError, TypeError, ValueError, AttributeError):  # a class of one's own may refuse in its own way
             refused.append(name)
         else:
             kinds[name] = kind

@@ -4,7 +4,8 @@ With q the probabilities of the outputs and v = q^ B + c the inverted shares of 
 
     Var v_x = (sum_z q_z B_zx^2 - (sum_z q_z B_zx)^2) / n,
 
-which is the diagonal of A^-T (diag(q) - q q') A^-1 / n where B is the inverse of the matrix A. The outputs of frequency
+which is the diagonal of A^-T (diag(q) - q q') A^-1 / n where B is the inverse of the matrix A, and of the same with the
+weighted left inverse where outputs outnumber values. The outputs of frequency
 oracles (k-RR, RAPPOR, OUE, subset selection, local hashing) support sets of values, with probability p the true value
 and with probability q any other one. A share s_x = q + theta_x (p - q) of the reports then supports x, and
 
@@ -49,12 +50,18 @@ class InversionMap:
             true, other = mechanism.support
             supported = _supported_values(mechanism, table)
             return None if supported is None else cls(table, supported / (true - other), -other / (true - other))
-        if len(table.codes) != values or table.codes.ndim != 1 or values > MAX_MATRIX_VALUES:
+        if len(table.codes) < values or table.codes.ndim != 1 or values > MAX_MATRIX_VALUES:
             return None
         matrix = mechanism.checked_matrix()
-        if np.linalg.cond(matrix) > MAX_CONDITION:
+        if len(table.codes) == values:
+            if np.linalg.cond(matrix) > MAX_CONDITION:
+                return None
+            return cls(table, np.linalg.inv(matrix)[table.codes].astype(np.float64), 0.0)
+        fitted = matrix.mean(axis=0)  # more outputs than values: weighted as at equal shares (weighted_inversion)
+        if not fitted.min() > 0.0 or np.linalg.cond(matrix / np.sqrt(fitted)) > MAX_CONDITION:
             return None
-        return cls(table, np.linalg.inv(matrix)[table.codes].astype(np.float64), 0.0)
+        inverse = np.linalg.pinv((matrix / np.sqrt(fitted)).T).T / np.sqrt(fitted)[:, None]
+        return cls(table, inverse[table.codes].astype(np.float64), 0.0)
 
     def apply(self, counts: Floats) -> Floats:
         """Return the inverted shares of each study, which may be negative."""

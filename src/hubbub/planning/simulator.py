@@ -19,10 +19,9 @@ from functools import cached_property
 import numpy as np
 
 from hubbub.core.arrays import Floats, Positions
-from hubbub.core.errors import EstimateError
-from hubbub.core.text import plural
 from hubbub.estimators import estimate
 from hubbub.estimators.em import IBU_DELTA, MAX_UPDATES
+from hubbub.estimators.matrix_inversion import REPAIRS
 from hubbub.estimators.reestimation import maximum_likelihood
 from hubbub.mechanisms import LocalHashing
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
@@ -40,11 +39,11 @@ from hubbub.planning.support_simulation import draw_support, supported_reports
 from hubbub.planning.user_simulation import draw_reports
 from hubbub.solvers import invert
 from hubbub.solvers.em_batch import em_batch
-from hubbub.solvers.inversion import normalised, projected
+
+FAST_METHODS = ("ibu", "mle", "base-cut", *REPAIRS)
 
 ReportDone = Callable[[int], None]  # called with the number of studies of a batch that are done
 
-REPAIRS: dict[str, Callable[[Floats], Floats]] = {"inv-n": normalised, "inv-p": projected}
 # Users times values in a study that is drawn user by user: with one report each, with several, for slow methods.
 MAX_SINGLE_ENTRIES, MAX_JOINT_ENTRIES, MAX_SLOW_METHOD_ENTRIES = 20_000_000, 5_000_000, 1_000_000
 MAX_WHOLE_REPORT_ENTRIES = 250_000  # users times values up to which slow methods get whole reports of oracles
@@ -65,8 +64,6 @@ class Simulator:
     """Draws and estimates studies of one candidate by one method."""
 
     def __init__(self, candidate: Candidate, method: str) -> None:
-        if method in REPAIRS:
-            _check_invertible(candidate, method)
         self.candidate, self.method = candidate, method
         self.values = len(candidate.domain)
 
@@ -102,8 +99,8 @@ class Simulator:
 
     @property
     def is_slow_method(self) -> bool:
-        """Whether one study takes the method a long time."""
-        return self.method in ("auto", "ems")
+        """Whether one study takes the method a long time, or nobody knows how long (a method of one's own)."""
+        return self.method not in FAST_METHODS
 
     @property
     def _draws_support(self) -> bool:
@@ -186,10 +183,10 @@ class Simulator:
             outcome = em_batch(channel, weights, uniform, delta=IBU_DELTA, max_iter=MAX_UPDATES)
             return outcome.thetas, 1e-5 * runs + 5e-10 * channel.entries * float(outcome.iterations.sum())
         if self.method in REPAIRS:
-            invert(self.tables.reports(counts[0]))  # raises where the matrix has no inverse
+            invert(self.tables.reports(counts[0]))  # raises where there is no inverse
             if raw is None:
                 raw = np.stack([invert(self.tables.reports(row)) for row in counts])
-            return np.stack([REPAIRS[self.method](row) for row in raw]), 1e-4 * runs
+            return np.stack([REPAIRS[self.method].apply(row) for row in raw]), 1e-4 * runs
         thetas = np.empty((runs, self.values))
         for run, row in enumerate(weights):
             report(run)
@@ -205,7 +202,7 @@ class Simulator:
         true, other = self.oracle.support
         supported = draw_support(self.oracle, users, truth, runs, rng)
         raw = (supported / users - other) / (true - other)
-        thetas = np.stack([REPAIRS[self.method](row) for row in raw])
+        thetas = np.stack([REPAIRS[self.method].apply(row) for row in raw])
         return StudyBatch(thetas, ((raw - truth) ** 2).sum(axis=1), 1e-4 * runs)
 
     def _batch_of_users(
@@ -227,14 +224,3 @@ class Simulator:
             else:
                 work += self._drawing_cost(users) + 1e-9 * reports.channel.entries * max(10, estimated.iterations)
         return StudyBatch(thetas, np.array(squares), work)
-
-
-def _check_invertible(candidate: Candidate, method: str) -> None:
-    if len(candidate.parts) > 1 or candidate.reports_per_user > 1:
-        raise EstimateError(
-            "inversion needs one mechanism and one output for each user",
-            where=f"plan(method={method!r}), {candidate.name}",
-            got=f"{plural(len(candidate.parts), 'mechanism')}, {plural(candidate.reports_per_user, 'report')} per user",
-            expected="one mechanism and one report per user",
-            remedy="use method='auto', 'ibu' or 'mle', which take any mixture of mechanisms",
-        )

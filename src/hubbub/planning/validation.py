@@ -12,6 +12,7 @@ from hubbub.core import validation
 from hubbub.core.arrays import Positions, as_array, as_real
 from hubbub.core.errors import DomainError, SettingError, shorten
 from hubbub.domains import Domain
+from hubbub.estimators.api import find_method
 from hubbub.mechanisms.parameters import check_epsilon
 from hubbub.planning.answers import MEDIAN
 
@@ -51,6 +52,16 @@ def _whole_numbers(value: object, name: str, largest: int, example: str) -> list
         expected = f"a whole number from 1 to {largest:,}, or several"
         raise validation.wrong(value, name, "plan", expected, remedy=f"pass whole numbers, {example}")
     return numbers
+
+
+def check_method(method: str) -> str:
+    """Return the name of a method whose estimates have a distance to the truth: any but plain inversion."""
+    if method == "inv":
+        what, expected = "plain inversion gives no distribution", "a method whose estimates are distributions"
+        remedy = "plan with method='inv-p', the nearest distribution, or 'inv-n'"
+        raise refused(what, "method", method, expected, remedy)
+    find_method(method, "plan")
+    return method
 
 
 def check_target(target: object, distance: str) -> float | None:

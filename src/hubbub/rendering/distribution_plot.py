@@ -80,10 +80,11 @@ def _draw_bars(centres: Floats, probabilities: Floats, widths: Floats, axes: Axe
     if len(centres) <= MAX_BARS:
         axes.bar(centres, probabilities, width=0.92 * widths, color=BLUE)
         return
-    shown = probabilities > 0
+    shown = probabilities != 0
     axes.vlines(centres[shown], 0.0, probabilities[shown], color=BLUE, linewidth=1.0)
     axes.set_xlim(centres[0] - widths[0], centres[-1] + widths[-1])
-    axes.set_ylim(bottom=0.0)
+    if not (probabilities < 0).any():  # of an inversion, which may be
+        axes.set_ylim(bottom=0.0)
 
 
 def draw_marks(domain: Domain, probabilities: Floats, axes: Axes, label: str) -> None:
@@ -114,7 +115,8 @@ def _draw_map(
         cells[domain.labels.astype(np.int64)] = numbers
         return cells.reshape(grid.rows, grid.columns)
 
-    norm = PowerNorm(0.5, vmin=0.0, vmax=float(np.nanmax(probabilities)) if top is None else top)
+    least = min(0.0, float(np.nanmin(probabilities)))  # below 0 for an inversion, and not one colour for all of these
+    norm = PowerNorm(0.5, vmin=least, vmax=float(np.nanmax(probabilities)) if top is None else top)
     image = axes.imshow(
         on_grid(probabilities),
         origin="lower",

@@ -80,7 +80,7 @@ def distribution_html(facts: Sequence[Fact], domain: Domain, probabilities: Floa
     bars = "".join(
         f"<tr><td style='text-align:left'>{html.escape(domain.title(int(position)))}</td>"
         f"<td>{probabilities[position]:.4f}</td>"
-        f"<td style='text-align:left'><div style='width:{BAR_PIXELS * probabilities[position] / top:.0f}px;"
+        f"<td style='text-align:left'><div style='width:{max(0.0, BAR_PIXELS * probabilities[position] / top):.0f}px;"
         f"height:0.8em;background:{BLUE}'></div></td></tr>"
         for position in shown
     )

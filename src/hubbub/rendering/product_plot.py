@@ -146,7 +146,7 @@ class ProductPlot:
         assert shares is not None  # noqa: S101  # a truth that is drawn is there
         table = self._table(shares, rows, columns)
         # The square root of the colour scale keeps small shares visible beside large ones, as on maps.
-        norm = PowerNorm(0.5, vmin=0.0, vmax=top or self._top(rows, columns))
+        norm = PowerNorm(0.5, vmin=min(0.0, float(np.nanmin(table))), vmax=top or self._top(rows, columns))
         image = axes.imshow(table, cmap="cividis", norm=norm, aspect="auto", interpolation="nearest")
         is_numbered = table.size <= MAX_NUMBERED_CELLS
         if is_numbered:

@@ -17,6 +17,7 @@ from hubbub.core.redaction import redact
 from hubbub.domains import Domain, NamedPlaces
 from hubbub.estimators import Estimate
 from hubbub.estimators import estimate as estimate_reports
+from hubbub.estimators.validation import check_distribution
 from hubbub.intake import Tally
 from hubbub.intake.reject_causes import rejected_lines
 from hubbub.intake.study_input import StudyInput
@@ -99,6 +100,7 @@ def make_page(
     if shown is None:
         assert reports is not None  # noqa: S101  # a page has one or the other
         shown = yield from estimate_reports.steps(reports, method or "auto")
+    check_distribution(shown, f"{WHERE}({'method' if source.estimate is None else 'estimate'}=)")
     trust, noisy = _Trust(), NoisyShares(None, f"There are no reports to compare with. {FROM_ESTIMATE_ALONE}")
     if reports is not None:
         trust = yield from _check_trust(reports, shown, checked_level, quick)

@@ -34,11 +34,12 @@ from hubbub.mechanisms import LongitudinalRappor, Mechanism
 
 CLIENT_FORMAT_VERSION = 1
 COUNTS = ("width", "size", "buckets", "reach")  # entries of laws that are no probabilities
+OWN_KIND = "matrix"  # what a mechanism that is not hubbub's own is to clients: a table of outputs
 BOX = ("south", "west", "north", "east")
 
 
 @stepwise
-def export_client(study: str | Path, path: str | Path) -> Generator[Progress, None, str]:
+def export_client(study: str | Path, path: str | Path, *, allow_code: bool = False) -> Generator[Progress, None, str]:
     """Write a study for clients in other languages, such as the one in `clients/javascript`.
 
     The file has the study's values and the whole numbers from which every mechanism is drawn, tables included, so that
@@ -50,6 +51,8 @@ def export_client(study: str | Path, path: str | Path) -> Generator[Progress, No
         The study file.
     path
         The JSON file to write; an existing one is never overwritten.
+    allow_code : bool, default False
+        Import the classes of mechanisms that the study names: as in `read_study`.
 
     Returns
     -------
@@ -86,16 +89,16 @@ def export_client(study: str | Path, path: str | Path) -> Generator[Progress, No
     (True, 256)
     """
     with new_file(path, "the study for clients") as target:
-        document = yield from client_document.steps(study)
+        document = yield from client_document.steps(study, allow_code=allow_code)
         write_file(target, document_bytes(document), replace=False)
     digest: str = document["digest"]
     return digest
 
 
 @stepwise
-def client_document(study: str | Path) -> Generator[Progress, None, dict[str, Any]]:
+def client_document(study: str | Path, *, allow_code: bool = False) -> Generator[Progress, None, dict[str, Any]]:
     """Return what `export_client` writes, for those who serve it."""
-    described, content = read_study(study), Path(study).read_bytes()
+    described, content = read_study(study, allow_code=allow_code), Path(study).read_bytes()
     tables = yield from compute_tables(described)
     values, mechanisms = parse_laws(content, str(study))
     document: dict[str, Any] = {
@@ -141,7 +144,7 @@ def _domain(values: StudyValues) -> dict[str, Any]:
 
 def _law(name: str, mechanism: MechanismFields, values: StudyValues, tables: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers of a mechanism, or of each of its parts."""
-    law: dict[str, Any] = {"kind": mechanism.kind}
+    law: dict[str, Any] = {"kind": OWN_KIND if mechanism.is_foreign else mechanism.kind}
     if name in tables:
         return law | {entry: content for entry, content in tables[name].items() if entry != "kind"}
     if not mechanism.parts:

@@ -10,23 +10,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hubbub.client import digest_of
-from hubbub.core.errors import StudyError
+from hubbub.client import MECHANISMS, digest_of
+from hubbub.core.errors import MechanismError, StudyError
 from hubbub.core.files import NameTakenError, write_file
 from hubbub.core.progress import Progress, stepwise
 from hubbub.intake.study import Study
 from hubbub.intake.study_files import read_study
 from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.mechanism_kinds import kind_of
 from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.sampling import PlanarTableLaw, TableLaw
 
 
 @stepwise
-def export_tables(study: str | Path, path: str | Path) -> Generator[Progress, None, str]:
+def export_tables(study: str | Path, path: str | Path, *, allow_code: bool = False) -> Generator[Progress, None, str]:
     """Write the tables that devices need for a study file.
 
-    Only some mechanisms need tables: ``exponential``, ``matrix``, ``planar-laplace``, and ``laplace`` on uneven bins;
-    ``hubbub.client.Client(study, tables)`` reads them.
+    Only some mechanisms need tables: ``exponential``, ``matrix``, ``planar-laplace``, ``laplace`` on uneven bins, and
+    all that are not hubbub's own; ``hubbub.client.Client(study, tables)`` reads them.
 
     Parameters
     ----------
@@ -34,6 +35,8 @@ def export_tables(study: str | Path, path: str | Path) -> Generator[Progress, No
         The study file.
     path
         The file to write; an existing one is never overwritten.
+    allow_code : bool, default False
+        Import the classes of mechanisms that the study names: as in `read_study`.
 
     Returns
     -------
@@ -45,7 +48,8 @@ def export_tables(study: str | Path, path: str | Path) -> Generator[Progress, No
     StudyError
         If the study file has a mistake, or a file is at `path` already.
     MechanismError
-        If the exact probabilities of a mechanism would be too large a table.
+        If the exact probabilities of a mechanism would be too large a table, or it is none of hubbub's own and draws in
+        a way of its own.
 
     Examples
     --------
@@ -72,7 +76,7 @@ def export_tables(study: str | Path, path: str | Path) -> Generator[Progress, No
     True
     """
     with new_file(path, "the tables") as target:
-        described, content = read_study(study), Path(study).read_bytes()
+        described, content = read_study(study, allow_code=allow_code), Path(study).read_bytes()
         document: dict[str, Any] = {
             "version": 1,
             "study": hashlib.sha256(content).hexdigest(),
@@ -136,4 +140,12 @@ def _table(mechanism: Mechanism) -> dict[str, Any] | None:
             "quarter": quarter,
             "window": [corner.tolist() for corner in law.window],
         }
+    if kind_of(type(mechanism)) not in MECHANISMS:
+        raise MechanismError(
+            "devices cannot draw from this mechanism",
+            where=type(mechanism).__qualname__,
+            got=f"a law of its own, {type(law).__name__}",
+            expected="the law that follows from its matrix: a table of probabilities",
+            remedy="leave `law` as it is in hubbub.Mechanism, or privatize with hubbub.privatize_file",
+        )
     return None

@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 
+from hubbub.core import validation
 from hubbub.core.arrow import pa, parquet, pc
 from hubbub.core.errors import HubbubError, IntakeError, SettingError, shorten
 from hubbub.intake.group_names import group_titles
@@ -206,13 +207,15 @@ def _plain_columns(stored: pa.Schema) -> dict[str, pa.DataType]:
     return {field.name: field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in stored}
 
 
-def read_tally(path: str | Path) -> Tally:
+def read_tally(path: str | Path, *, allow_code: bool = False) -> Tally:
     """Open a tally: read what it says about itself.
 
     Parameters
     ----------
     path : path
         A file that `collect` or `merge` wrote.
+    allow_code : bool, default False
+        Import the classes of mechanisms that the tally's study names as ``module:Class``: as in `read_study`.
 
     Returns
     -------
@@ -223,6 +226,10 @@ def read_tally(path: str | Path) -> Tally:
     ------
     IntakeError
         If there is no such file, it is not a tally, or it is damaged.
+    StudyError
+        If its study names a class of mechanisms, and that is not allowed.
+    SettingError
+        If `allow_code` is neither True nor False.
 
     Examples
     --------
@@ -240,6 +247,7 @@ def read_tally(path: str | Path) -> Tally:
     (3, True)
     """
     file = Path(path)
+    validation.boolean(allow_code, "allow_code", "read_tally")
     check_file(file)
     with explaining_damage(str(file), _not_a_tally), open_parquet(file) as opened:
         text = (opened.schema_arrow.metadata or {}).get(KEY) or (opened.metadata.metadata or {}).get(KEY)
@@ -247,7 +255,7 @@ def read_tally(path: str | Path) -> Tally:
     if text is None:
         remedy = "a file of reports is read together with its study: hubbub estimate study.toml FILE"
         raise _not_a_tally(str(file), "a Parquet file without a tally's description", remedy)
-    summary = read_summary(text, str(file))
+    summary = read_summary(text, str(file), allow_code=allow_code)
     columns, expected = _plain_columns(stored), schema(survey=bool(summary.survey))
     if stored.names != expected.names or columns != _plain_columns(expected):
         raise damaged(str(file), f"columns {shorten({name: str(kind) for name, kind in columns.items()}, 200)}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from hubbub.client import digest_of
-from hubbub.core.errors import HubbubError, IntakeError, StudyError, shorten
+from hubbub.core.errors import HubbubError, IntakeError, StudyError, restated, shorten
 from hubbub.intake.counting.watermark import Watermark
 from hubbub.intake.group_names import Group, group_order
 from hubbub.intake.periods import is_day
@@ -34,6 +34,7 @@ from hubbub.intake.tallies.document_shapes import (
     refuse_if,
 )
 from hubbub.intake.tallies.watermark_documents import read_watermark, watermark_document
+from hubbub.mechanisms.mechanism_kinds import NOT_ALLOWED, UNKNOWN, unreachable
 from hubbub.reports.privacy_accounting import Spent
 
 VERSION, DIVIDED_VERSION = 1, 2  # of a plain tally, and of one whose users are divided: into groups, or by weights
@@ -170,6 +171,9 @@ def damaged(where: str, got: str) -> IntakeError:
 def check_writable(study: Study, where: str = "collect(study)", what: str = "written to a tally") -> None:
     """Refuse a study that no file can hold: its tally could not be read again, nor its fingerprint compared."""
     try:
+        places = [unreachable(mechanism) for mechanism in study.mechanisms.values()]
+        if any(places):
+            raise ValueError(f"{next(filter(None, places))}, a class that no other process could import")
         same = parse_study(without_nulls(json.loads(study.canonical)), "study").fingerprint == study.fingerprint
         reason = "it would be read back as another study"
     except (HubbubError, TypeError, KeyError, ValueError) as error:
@@ -180,8 +184,8 @@ def check_writable(study: Study, where: str = "collect(study)", what: str = "wri
             where=where,
             got=reason,
             expected="names and mechanisms that a study file can hold",
-            remedy="rename the study, mechanism or label shown above; for a mechanism of your own, use read_reports or "
-            "define it as a Matrix",
+            remedy="rename the study, mechanism or label shown above; register a mechanism of your own with "
+            "hubbub.register_mechanism, or use read_reports",
         )
 
 
@@ -241,7 +245,7 @@ GROUP: Shape = {
 SPENT: Shape = {"plain": _is_epsilon, "per_unit": _is_epsilon, "users": is_count}
 
 
-def read_summary(text: bytes, where: str) -> Summary:
+def read_summary(text: bytes, where: str, *, allow_code: bool = False) -> Summary:
     """Return what the description of a tally says; refuse one that is damaged, contradicts itself, or is too new."""
     try:
         document = _document(text)
@@ -271,7 +275,7 @@ def read_summary(text: bytes, where: str) -> Summary:
         if is_sampled:
             check_shape(document, SURVEY)
         summary = Summary(
-            _study(document, where),
+            _study(document, where, allow_code),
             document["users"],
             document["rows"],
             _rejected(document["rejected"]),
@@ -321,15 +325,33 @@ def _check_digest(document: dict[str, Any], where: str) -> None:
     check_shape(document, {"row_groups": _are_digests})
 
 
-def _study(document: Mapping[str, Any], where: str) -> Study:
+def _study(document: Mapping[str, Any], where: str, allow_code: bool) -> Study:
+    described, place = {"name": document["name"], **without_nulls(document["study"])}, f"{where}, study"
     try:
-        study = parse_study({"name": document["name"], **without_nulls(document["study"])}, f"{where}, study")
+        study = parse_study(described, place, allow_code=allow_code)
         own = study.fingerprint
     except FAULTS as error:
+        _raise_unknown(error)
         reason = error.what if isinstance(error, HubbubError) else f"{type(error).__name__} {error}"
         raise DamageError(f"a study that cannot be built: {shorten(reason, 100)}") from None
     refuse_if(own != document["fingerprint"], "a study that does not have its fingerprint")
     return study
+
+
+def _raise_unknown(error: Exception) -> None:
+    """Say that a mechanism of somebody's own is not known here; the tally is not damaged."""
+    code = error.code if isinstance(error, HubbubError) else ""
+    if code == NOT_ALLOWED and isinstance(error, HubbubError):
+        remedy = "if you trust this code, allow it: --allow-code at the terminal, hubbub.read_tally(path, "
+        raise restated(error, StudyError, remedy=f"{remedy}allow_code=True) in Python") from None
+    if code == UNKNOWN and isinstance(error, HubbubError):
+        raise restated(
+            error,
+            IntakeError,
+            what="the tally's study has a kind of mechanism that is not known here",
+            remedy="install the package that offers it, or register it with hubbub.register_mechanism; otherwise the "
+            "tally is damaged, or of a newer hubbub",
+        ) from None
 
 
 def _rejected(table: dict[str, Any]) -> dict[str, int]:

@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.goodness_of_fit.count_tables import CellText
 from hubbub.mechanisms import Geometric, Mechanism, PlanarGeometric, SubsetSelection
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
+
+CellText = Callable[[int], str]  # of an output, by its place among all
 
 MAX_TABLE_ENTRIES = 10_000_000  # of probabilities (80 MB)
 MAX_LISTED_SETS = 1_000  # outputs up to which unary and subset reports have a cell each

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.goodness_of_fit.output_enumeration import MAX_TABLE_ENTRIES, OutputEnumeration, enumerate_outputs
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.several_attributes import SeveralAttributes
+from hubbub.outputs.output_enumeration import MAX_TABLE_ENTRIES, OutputEnumeration, enumerate_outputs
 
 
 class AttributeSets(NamedTuple):

@@ -1,0 +1,1 @@
+"""What users could have sent: all outputs with their probabilities."""
