@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import hubbub as hb
+from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.sampling import Law, RandomSource
 
@@ -48,11 +49,15 @@ def places(mechanism: hb.Mechanism, outputs: Outputs) -> NDArray[np.int64]:
     """Return the column of the matrix for each output; one beyond the last for outputs that are not listed."""
     listed = mechanism.outputs
     assert listed is not None
-    if isinstance(mechanism, hb.Rappor | hb.LongitudinalRappor | hb.OptimizedUnary | hb.SubsetSelection):
+    if isinstance(mechanism, UnaryEncoding | hb.SubsetSelection):
         assert len(mechanism.domain) <= 8
         lookup = np.full(256, len(listed))
         lookup[listed[:, 0]] = np.arange(len(listed))
         return lookup[outputs[:, 0]]
+    if isinstance(mechanism, hb.DBitFlip):  # up to eight buckets
+        lookup = np.full(1 << 16, len(listed))
+        lookup[listed[:, 0].astype(np.int64) << 8 | listed[:, 1]] = np.arange(len(listed))
+        return lookup[outputs[:, 0].astype(np.int64) << 8 | outputs[:, 1]]
     if listed.ndim == 2:  # pairs: all rows of a column, then the next column
         size = listed[-1] - listed[0] + 1
         away = outputs - listed[0]

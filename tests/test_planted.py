@@ -305,11 +305,22 @@ def tenth_more(mechanism: hb.Mechanism) -> Sampler:
     return drawing(mechanism, type(mechanism)(mechanism.domain, mechanism.epsilon * 1.1).law)  # type: ignore[call-arg]
 
 
+def asking_the_first(mechanism: hb.DBitFlip, values: Outputs) -> Outputs:
+    """Ask about the first two buckets more often than about others."""
+    sent = mechanism.privatize(values)
+    often = mechanism.privatize(values)
+    first = mechanism.answers(often)[:, :2].min(axis=1) >= 0
+    return np.where(first[:, None], often, sent)
+
+
 OPTIMIZED = hb.OptimizedUnary(hb.Integers(0, 4), 1.0)
 BLURRED = hb.Laplace(hb.Bins([0.0, 0.5, 2.0, 2.25, 6.0]), 0.8)
 ENDLESS = hb.Geometric(LINE, 0.4)
 CLIPPED = hb.PlanarLaplace(MAP, 1.0)
 MEMORY = hb.LongitudinalRappor(hb.Integers(0, 4), 3.0, 1.2)
+UNARY = hb.LongitudinalUnary(hb.Integers(0, 4), 3.0, 1.2)
+AGAIN = hb.LongitudinalResponse(hb.Integers(0, 4), 3.0, 1.2)
+ASKED = hb.DBitFlip(hb.Integers(0, 4), 2.0, 4, 2)
 SWAPPED = replace(RAPPOR.law, own=RAPPOR.law.other, other=RAPPOR.law.own)
 DRAWN: dict[str, tuple[hb.Mechanism, Sampler]] = {
     "epsilon 10% too large, response": (RESPONSE, tenth_more(RESPONSE)),
@@ -326,6 +337,15 @@ DRAWN: dict[str, tuple[hb.Mechanism, Sampler]] = {
     "epsilon 10% too large, endless": (ENDLESS, tenth_more(ENDLESS)),
     "epsilon 10% too large, planar Laplace": (CLIPPED, tenth_more(CLIPPED)),
     "first 10% too large, memory": (MEMORY, drawing(MEMORY, hb.LongitudinalRappor(MEMORY.domain, 3.0, 1.32).law)),
+    "first 10% too large, unary": (UNARY, drawing(UNARY, hb.LongitudinalUnary(UNARY.domain, 3.0, 1.32).law)),
+    "lost and raised swapped": (
+        (SOUE := hb.LongitudinalUnary(hb.Integers(0, 4), 3.0, 1.2, "sue", "oue")),
+        drawing(SOUE, replace(SOUE.law, lost=SOUE.law.raised, raised=SOUE.law.lost)),
+    ),
+    "first 10% too large, response": (AGAIN, drawing(AGAIN, hb.LongitudinalResponse(AGAIN.domain, 3.0, 1.32).law)),
+    "the permanent response itself": (AGAIN, drawing(AGAIN, AGAIN.law.permanent)),
+    "epsilon 10% too large, dBitFlip": (ASKED, drawing(ASKED, hb.DBitFlip(ASKED.domain, 2.2, 4, 2).law)),
+    "one bucket less is asked": (ASKED, lambda values: asking_the_first(ASKED, values)),
     "p and q swapped": (RAPPOR, drawing(RAPPOR, SWAPPED)),
     "a lie for the truth": (RESPONSE, lie),
     "redrawn, line": (TRUNCATED, redrawn_line),

@@ -110,6 +110,9 @@ def family(name: str) -> Callable[[float], hb.Mechanism]:
         "planar laplace, missing cells": lambda f: hb.PlanarLaplace(COAST, 1.0 * f),
         "rappor": lambda f: hb.Rappor(COLOURS, 2.0 * f),
         "longitudinal rappor": lambda f: hb.LongitudinalRappor(COLOURS, 3.0 * f, 1.5 * f),
+        "longitudinal unary": lambda f: hb.LongitudinalUnary(COLOURS, 3.0 * f, 1.5 * f, "oue", "oue"),
+        "longitudinal response": lambda f: hb.LongitudinalResponse(COLOURS, 3.0 * f, 1.5 * f),
+        "dBitFlip": lambda f: hb.DBitFlip(LINE, 2.0 * f, 4, 3),
         "optimized unary": lambda f: hb.OptimizedUnary(COLOURS, 1.0 * f),
         "subset selection": lambda f: hb.SubsetSelection(COLOURS, 1.0 * f, size=2),
     }[name]
@@ -131,6 +134,9 @@ FAMILIES = [
     "planar laplace, missing cells",
     "rappor",
     "longitudinal rappor",
+    "longitudinal unary",
+    "longitudinal response",
+    "dBitFlip",
     "optimized unary",
     "subset selection",
 ]

@@ -310,7 +310,9 @@ def _log_of_responses(stages: ResponseStages, count: int) -> float:
         found = np.logaddexp(stages.evidence, math.log(others - 1)) if others > 1 else stages.evidence
         kept.append(math.log(others) + rest * found)
     own, other = (
-        logsumexp(np.stack([kept[place] + stages.epsilon, *(part for at, part in enumerate(kept) if at != place)]), axis=0)
+        logsumexp(
+            np.stack([kept[place] + stages.epsilon, *(part for at, part in enumerate(kept) if at != place)]), axis=0
+        )
         for place in (0, 1)
     )
     total = count * stages.log_other + stages.log_first_other

@@ -233,9 +233,7 @@ class DBitFlip(Longitudinal):
         tuple
             Two arrays with a row for each output, and a column for each bucket.
         """
-        asked, ones = (
-            np.unpackbits(rows, axis=1, count=self._b).astype(bool) for rows in np.split(codes, 2, axis=1)
-        )
+        asked, ones = (np.unpackbits(rows, axis=1, count=self._b).astype(bool) for rows in np.split(codes, 2, axis=1))
         return asked, ones
 
     def ones_by_bucket(self, codes: Codes, counts: Floats) -> Floats:
