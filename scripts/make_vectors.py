@@ -577,11 +577,32 @@ def value_vectors() -> list[dict[str, Any]]:
     return found
 
 
-def permanent_vectors() -> dict[str, Any]:
+ODD_RESPONSES: dict[str, tuple[str, tuple[Any, ...]]] = {  # by the kind: a study, and texts that it did not write
+    "longitudinal-rappor": (
+        "sixteen values",
+        ("", "0x", "0xff", "0x0000ff", "zz", "0xzzzz", "-fff", "0X0001", None, 4711, ["0xffff"], "0xFFFF\n"),
+    ),
+    "longitudinal-unary": ("words", ("", "0xff", "0xf0", "0xzz", None, 224)),
+    "longitudinal-response": ("words", ("", "3", "-1", "1.0", " 1", "1\n", "\u0661", "a", None, 1, "9" * 21)),
+    "longitudinal-hashing": (
+        "two buckets",
+        ("", "1:0", "1:2:0", "1:0:2", "18446744073709551616:0:0", "1:0:0:0", "x:0:0", "1::0", "1:0:0\n", None, 7),
+    ),
+    "d-bit-flip": (
+        "some buckets",
+        (
+            *("", "0xf0008000", "0xf0008000:", "0xf0008000:9", "0xf0008000:-2", "0xf0008000:4", "0xf0008000:0:0"),
+            *("0xe0008000:0", "0xf8008000:0", "0xf0000800:0", "0xf0400000:0", "0xf0008001:0", "0x0xf0008000:0"),
+            *("0xf000800000:0", "0xf0008000:-1\n", "0xf00080zz:0", None, 4711, ["0xf0008000:0"]),
+        ),
+    ),
+}
+
+
+def permanent_vectors(kind: str) -> dict[str, Any]:
     """Return responses that are no permanent ones: they are refused."""
-    name = "sixteen values"
-    written = vectors("odd responses", STUDIES["longitudinal-rappor"][name])
-    odd = ("", "0x", "0xff", "0x0000ff", "zz", "0xzzzz", "-fff", "0X0001", None, 4711, ["0xffff"], "0xFFFF\n")
+    name, odd = ODD_RESPONSES[kind]
+    written = vectors("odd responses", STUDIES[kind][name])
     with TemporaryDirectory() as folder:
         path = Path(folder, "study.toml")
         path.write_text(written["toml"])
@@ -607,7 +628,8 @@ def main() -> None:
     """Write all files, and say how large they are."""
     TARGET.mkdir(parents=True, exist_ok=True)
     files = {kind: [vectors(name, study) for name, study in own.items()] for kind, own in STUDIES.items()}
-    files["longitudinal-rappor"].append(permanent_vectors())
+    for kind in ODD_RESPONSES:
+        files[kind].append(permanent_vectors(kind))
     files["values"] = value_vectors()
     for kind, studies in files.items():
         text = written(kind, studies)

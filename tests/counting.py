@@ -85,7 +85,7 @@ def hashed_p_value(mechanism: hb.LocalHashing, outputs: Outputs, position: int) 
     own = hash_v1(outputs["seed"], np.full(len(outputs), position), buckets)
     steps = (outputs["bucket"].astype(np.int64) - own.astype(np.int64)) % buckets
     chances = np.ones(buckets)
-    chances[0] = np.exp(mechanism.epsilon)
+    chances[0] = np.exp(mechanism.spent(1))
     parts = [p_value(np.bincount(steps, minlength=buckets).astype(np.float64), chances / chances.sum())]
     for shift in (0, 30, 56):
         digits = (outputs["seed"] >> np.uint64(shift)).astype(np.int64) & 255

@@ -129,6 +129,9 @@ def flips(epsilon: float, *, down: bool = False) -> Law:
     return replace(RAPPOR.law, width=width, own=(1 << width) - one + down, other=one - down)
 
 
+OSUE = hb.LongitudinalUnary(hb.Integers(0, 4), 3.0, 1.2)
+AGAIN = hb.LongitudinalResponse(hb.Integers(0, 4), 3.0, 1.2)
+ASKED = hb.DBitFlip(hb.Integers(0, 4), 2.0, 4, 2)
 EXACT: dict[str, tuple[hb.Mechanism, Callable[[], Law]]] = {
     "epsilon 10% too large, response": (RESPONSE, lambda: hb.RandomizedResponse(COLOURS, 1.1).law),
     "epsilon 10% too large, line": (TRUNCATED, lambda: hb.TruncatedGeometric(LINE, 0.44).law),
@@ -142,6 +145,15 @@ EXACT: dict[str, tuple[hb.Mechanism, Callable[[], Law]]] = {
     "rounded down, response": (RESPONSE, rounded_response),
     "rounded down, bits": (RAPPOR, lambda: flips(1.0, down=True)),
     "rounded down, other bits": (UNARY, lambda: replace(UNARY.law, other=UNARY.law.other - 1)),
+    "rounded down, the second stage of bits": (OSUE, lambda: replace(OSUE.law, raised=OSUE.law.raised - 1)),
+    "rounded up, the second response": (AGAIN, lambda: replace(AGAIN.law, kept=AGAIN.law.kept + 9)),
+    "the first response alone, twice": (AGAIN, lambda: replace(AGAIN.law, kept=AGAIN.law.permanent.keep)),
+    "rounded down, answers": (
+        ASKED,
+        lambda: replace(
+            ASKED.law, bits=replace(ASKED.law.bits, own=ASKED.law.bits.own + 1, other=ASKED.law.bits.other - 1)
+        ),
+    ),
     "rounded down, subsets": (SUBSETS, lambda: replace(SUBSETS.law, out=SUBSETS.law.out - 1)),
     "a table of floats": (TRUNCATED, lambda: table_of_floats(TRUNCATED.matrix())),
     "a table of floats, laplace": (LAPLACE, lambda: table_of_floats(LAPLACE.matrix())),
@@ -318,9 +330,6 @@ BLURRED = hb.Laplace(hb.Bins([0.0, 0.5, 2.0, 2.25, 6.0]), 0.8)
 ENDLESS = hb.Geometric(LINE, 0.4)
 CLIPPED = hb.PlanarLaplace(MAP, 1.0)
 MEMORY = hb.LongitudinalRappor(hb.Integers(0, 4), 3.0, 1.2)
-UNARY = hb.LongitudinalUnary(hb.Integers(0, 4), 3.0, 1.2)
-AGAIN = hb.LongitudinalResponse(hb.Integers(0, 4), 3.0, 1.2)
-ASKED = hb.DBitFlip(hb.Integers(0, 4), 2.0, 4, 2)
 SWAPPED = replace(RAPPOR.law, own=RAPPOR.law.other, other=RAPPOR.law.own)
 DRAWN: dict[str, tuple[hb.Mechanism, Sampler]] = {
     "epsilon 10% too large, response": (RESPONSE, tenth_more(RESPONSE)),
@@ -337,7 +346,7 @@ DRAWN: dict[str, tuple[hb.Mechanism, Sampler]] = {
     "epsilon 10% too large, endless": (ENDLESS, tenth_more(ENDLESS)),
     "epsilon 10% too large, planar Laplace": (CLIPPED, tenth_more(CLIPPED)),
     "first 10% too large, memory": (MEMORY, drawing(MEMORY, hb.LongitudinalRappor(MEMORY.domain, 3.0, 1.32).law)),
-    "first 10% too large, unary": (UNARY, drawing(UNARY, hb.LongitudinalUnary(UNARY.domain, 3.0, 1.32).law)),
+    "first 10% too large, unary": (OSUE, drawing(OSUE, hb.LongitudinalUnary(OSUE.domain, 3.0, 1.32).law)),
     "lost and raised swapped": (
         (SOUE := hb.LongitudinalUnary(hb.Integers(0, 4), 3.0, 1.2, "sue", "oue")),
         drawing(SOUE, replace(SOUE.law, lost=SOUE.law.raised, raised=SOUE.law.lost)),

@@ -754,6 +754,17 @@ function flipBits(random, row, borders) {
   return row;
 }
 
+/** Return different places of a list, each drawn from those that are left. */
+function drawPlaces(draws) {
+  const moved = new Map(); // only those that were exchanged
+  return draws.map((draw, at) => {
+    const other = at + Number(draw());
+    const place = moved.get(other) ?? other;
+    moved.set(other, moved.get(at) ?? at);
+    return place;
+  });
+}
+
 const WORD = (1n << 64n) - 1n;
 const GOLDEN = 0x9e3779b97f4a7c15n;
 
@@ -1083,12 +1094,7 @@ function readAsked(law, values, random) {
   const draws = Array.from({ length: bits }, (_, place) => random.below(BigInt(buckets - place)));
   function ask() {
     const row = new BitRow(buckets);
-    const moved = new Map(); // of the list of all buckets, only those that were exchanged
-    draws.forEach((draw, place) => {
-      const other = place + Number(draw());
-      row.flip(moved.get(other) ?? other);
-      moved.set(other, moved.get(place) ?? place);
-    });
+    for (const bucket of drawPlaces(draws)) row.flip(bucket);
     return row;
   }
   const places = (row) => Array.from({ length: buckets }, (_, bucket) => bucket).filter((bucket) => row.has(bucket));
@@ -1132,12 +1138,8 @@ function readSubset(law, values, random) {
     const row = new BitRow(count);
     const out = leavesOut();
     if (!out) row.flip(position);
-    const others = Uint32Array.from({ length: count - 1 }, (_, place) => place + (place >= position));
-    draws.forEach((draw, place) => {
-      const other = place + Number(draw()); // as many draws with the true value as without it
-      [others[place], others[other]] = [others[other], others[place]];
-    });
-    for (const other of others.subarray(0, out ? size : size - 1)) row.flip(other);
+    const others = drawPlaces(draws); // as many draws with the true value as without it
+    for (const other of others.slice(0, out ? size : size - 1)) row.flip(other + (other >= position));
     return row.text();
   };
 }
