@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -178,15 +178,20 @@ class VectorStudy:
     cases: int = STUDY_CASES
 
     @property
+    def is_row(self) -> bool:
+        """Whether permanent responses are rows of bits, and any such row may be one."""
+        return "longitudinal-rappor" in self.mechanism or "longitudinal-unary" in self.mechanism
+
+    @property
     def toml(self) -> str:
         """The study file."""
         return f"version = 1\nname = 'vectors'\n[domain]\n{self.domain}\n[mechanisms.m]\n{self.mechanism}\n"
 
 
-def run(device: Client, call: str, value: Any) -> dict[str, str]:
+def run(device: Client, call: str, value: Any, earlier: Sequence[str] = ()) -> dict[str, str]:
     """Return what a call gives, or what its error says."""
     try:
-        return {"output": getattr(device, call)(value)}
+        return {"output": getattr(device, call)(value, **({"earlier": earlier} if earlier else {}))}
     except ClientError as error:
         return {"error": error.what}
 
@@ -201,11 +206,17 @@ def cases_of(name: str, study: VectorStudy, device: Client) -> list[dict[str, An
         stream = ByteStream(f"{name}, trial {trial}")
         value = study.values[trial % len(study.values)]
         call = study.calls[stream.below(len(study.calls))]
-        if call == "instantaneous":
+        earlier: list[str] = []
+        if call == "instantaneous" and study.is_row:
             value = any_row(len(device._values.labels), stream)
+        elif call != "privatize" and not study.is_row:  # perhaps after other values of the same person
+            for _ in range(stream.below(3)):
+                earlier.append(permanent_from(stream, device, study, earlier))
+            if call == "instantaneous":
+                value, earlier = permanent_from(stream, device, study, earlier), []
         watch = Watch(ChosenWords(stream, {size: sorted(own) for size, own in borders.items()}, (0, 5, 10)[trial % 3]))
         with watched(watch):
-            result = run(device, call, value)
+            result = run(device, call, value, earlier)
         for each in watch.seen:
             borders.setdefault(each.size, set()).add(each.border)
         if len(watch.used) > MAX_CASE_BYTES:
@@ -213,13 +224,14 @@ def cases_of(name: str, study: VectorStudy, device: Client) -> list[dict[str, An
         reached: set[Any] = {(each.site, each.border, each.below, each.decision) for each in watch.seen}
         reached |= {(each.site, each.below, each.decided_by) for each in watch.seen}
         reached |= {
-            ("value", str(value) if call != "instantaneous" else "", call),
+            ("value", str(value) if call != "instantaneous" else "", call, len(earlier)),
             ("blocks", watch.blocks),
             str(result)[:40],
         }
         case = {
             **({} if call == "privatize" else {"call": call}),
             "value": value,
+            **({"earlier": earlier} if earlier else {}),
             "bytes": watch.used.hex(),
             **result,
             "reaches": watch.labels(),
@@ -234,6 +246,12 @@ def cases_of(name: str, study: VectorStudy, device: Client) -> list[dict[str, An
             break
         chosen.append(case)
     return chosen
+
+
+def permanent_from(stream: ByteStream, device: Client, study: VectorStudy, earlier: Sequence[str]) -> str:
+    """Return a permanent response to one of a study's values, drawn from a stream."""
+    with watched(Watch(stream.take)):
+        return device.permanent(study.values[stream.below(len(study.values))], earlier=earlier)
 
 
 def any_row(bits: int, stream: ByteStream) -> str:
@@ -317,6 +335,7 @@ probabilities = [[0.3, 0.7], [0.5, 0.5], [1.0, 0.0]]
 [mechanisms.m.parts.place]
 kind = 'planar-laplace'
 epsilon = 5.0"""
+ALL_CALLS = ("privatize", "permanent", "instantaneous")
 WHOLE, LINE = (3, "9", 5.0, "6.0"), (0.2, 1.5, "0.5")
 
 
@@ -420,6 +439,48 @@ STUDIES: dict[str, dict[str, VectorStudy]] = {
             cases=30,
         ),
     },
+    "longitudinal-unary": {
+        "words": VectorStudy(WORDS, mechanism("longitudinal-unary", epsilon=2.5, first=1.0), ("a", "b", 7), ALL_CALLS),
+        "optimized twice": VectorStudy(
+            "kind = 'integers'\nlow = 0\nhigh = 8",
+            mechanism(
+                "longitudinal-unary",
+                epsilon=3.0,
+                first=1.0,
+                permanent_bits="'oue'",
+                instantaneous_bits="'oue'",
+            ),
+            (0, 7, 8),
+            ("permanent", "instantaneous"),
+            cases=40,
+        ),
+    },
+    "longitudinal-response": {
+        "words": VectorStudy(WORDS, mechanism("l-grr", epsilon=2.0, first=0.5), ("a", "b", 7), ALL_CALLS),
+        "256 values": VectorStudy(
+            "kind = 'integers'\nlow = 0\nhigh = 255",
+            mechanism("longitudinal-response", epsilon=6.0, first=4.0),
+            (0, 128, 255),
+            ALL_CALLS,
+            cases=60,
+        ),
+    },
+    "longitudinal-hashing": {
+        "integers": VectorStudy(INTEGERS, mechanism("loloha", epsilon=3.0, first=1.5), WHOLE, ALL_CALLS),
+        "two buckets": VectorStudy(BINS, mechanism("biloloha", epsilon=1.0, first=0.3), LINE, ALL_CALLS, cases=80),
+    },
+    "d-bit-flip": {
+        "some buckets": VectorStudy(
+            "kind = 'integers'\nlow = 0\nhigh = 22",
+            mechanism("d-bit-flip", epsilon=2.0, buckets=9, bits=4),
+            (0, 2, 7, 14, 22),
+            ALL_CALLS,
+        ),
+        "all values": VectorStudy(WORDS, mechanism("d-bit-flip", epsilon=1.0), ("a", "b", 7), ALL_CALLS, cases=80),
+        "one bit": VectorStudy(
+            INTEGERS, mechanism("d-bit-flip", epsilon=1.0, buckets=3, bits=1), WHOLE, ALL_CALLS, cases=60
+        ),
+    },
     "subset-selection": {
         "integers": VectorStudy(INTEGERS, mechanism("subset-selection", epsilon=1.0), WHOLE),
         "all but one": VectorStudy(INTEGERS, mechanism("subset-selection", epsilon=1.0, size=6), WHOLE, cases=80),
@@ -516,11 +577,32 @@ def value_vectors() -> list[dict[str, Any]]:
     return found
 
 
-def permanent_vectors() -> dict[str, Any]:
+ODD_RESPONSES: dict[str, tuple[str, tuple[Any, ...]]] = {  # by the kind: a study, and texts that it did not write
+    "longitudinal-rappor": (
+        "sixteen values",
+        ("", "0x", "0xff", "0x0000ff", "zz", "0xzzzz", "-fff", "0X0001", None, 4711, ["0xffff"], "0xFFFF\n"),
+    ),
+    "longitudinal-unary": ("words", ("", "0xff", "0xf0", "0xzz", None, 224)),
+    "longitudinal-response": ("words", ("", "3", "-1", "1.0", " 1", "1\n", "\u0661", "a", None, 1, "9" * 21)),
+    "longitudinal-hashing": (
+        "two buckets",
+        ("", "1:0", "1:2:0", "1:0:2", "18446744073709551616:0:0", "1:0:0:0", "x:0:0", "1::0", "1:0:0\n", None, 7),
+    ),
+    "d-bit-flip": (
+        "some buckets",
+        (
+            *("", "0xf0008000", "0xf0008000:", "0xf0008000:9", "0xf0008000:-2", "0xf0008000:4", "0xf0008000:0:0"),
+            *("0xe0008000:0", "0xf8008000:0", "0xf0000800:0", "0xf0400000:0", "0xf0008001:0", "0x0xf0008000:0"),
+            *("0xf000800000:0", "0xf0008000:-1\n", "0xf00080zz:0", None, 4711, ["0xf0008000:0"]),
+        ),
+    ),
+}
+
+
+def permanent_vectors(kind: str) -> dict[str, Any]:
     """Return responses that are no permanent ones: they are refused."""
-    name = "sixteen values"
-    written = vectors("odd responses", STUDIES["longitudinal-rappor"][name])
-    odd = ("", "0x", "0xff", "0x0000ff", "zz", "0xzzzz", "-fff", "0X0001", None, 4711, ["0xffff"], "0xFFFF\n")
+    name, odd = ODD_RESPONSES[kind]
+    written = vectors("odd responses", STUDIES[kind][name])
     with TemporaryDirectory() as folder:
         path = Path(folder, "study.toml")
         path.write_text(written["toml"])
@@ -546,7 +628,8 @@ def main() -> None:
     """Write all files, and say how large they are."""
     TARGET.mkdir(parents=True, exist_ok=True)
     files = {kind: [vectors(name, study) for name, study in own.items()] for kind, own in STUDIES.items()}
-    files["longitudinal-rappor"].append(permanent_vectors())
+    for kind in ODD_RESPONSES:
+        files[kind].append(permanent_vectors(kind))
     files["values"] = value_vectors()
     for kind, studies in files.items():
         text = written(kind, studies)

@@ -18,6 +18,7 @@ from scipy import stats
 
 import hubbub as hb
 from hubbub.mechanisms.local_hashing import hash_v1
+from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.sampling import Law, RandomSource
 
 LEVEL = 1e-9
@@ -48,11 +49,15 @@ def places(mechanism: hb.Mechanism, outputs: Outputs) -> NDArray[np.int64]:
     """Return the column of the matrix for each output; one beyond the last for outputs that are not listed."""
     listed = mechanism.outputs
     assert listed is not None
-    if isinstance(mechanism, hb.Rappor | hb.LongitudinalRappor | hb.OptimizedUnary | hb.SubsetSelection):
+    if isinstance(mechanism, UnaryEncoding | hb.SubsetSelection):
         assert len(mechanism.domain) <= 8
         lookup = np.full(256, len(listed))
         lookup[listed[:, 0]] = np.arange(len(listed))
         return lookup[outputs[:, 0]]
+    if isinstance(mechanism, hb.DBitFlip):  # up to eight buckets
+        lookup = np.full(1 << 16, len(listed))
+        lookup[listed[:, 0].astype(np.int64) << 8 | listed[:, 1]] = np.arange(len(listed))
+        return lookup[outputs[:, 0].astype(np.int64) << 8 | outputs[:, 1]]
     if listed.ndim == 2:  # pairs: all rows of a column, then the next column
         size = listed[-1] - listed[0] + 1
         away = outputs - listed[0]
@@ -80,7 +85,7 @@ def hashed_p_value(mechanism: hb.LocalHashing, outputs: Outputs, position: int) 
     own = hash_v1(outputs["seed"], np.full(len(outputs), position), buckets)
     steps = (outputs["bucket"].astype(np.int64) - own.astype(np.int64)) % buckets
     chances = np.ones(buckets)
-    chances[0] = np.exp(mechanism.epsilon)
+    chances[0] = np.exp(mechanism.spent(1))
     parts = [p_value(np.bincount(steps, minlength=buckets).astype(np.float64), chances / chances.sum())]
     for shift in (0, 30, 56):
         digits = (outputs["seed"] >> np.uint64(shift)).astype(np.int64) & 255

@@ -8,10 +8,12 @@ number for certain.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate, combinations, islice, pairwise, product
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,9 @@ import hubbub as hb
 from hubbub.client import Noise, acceptance_probability, axis_noise, bucket_of
 from hubbub.domains import LineDomain
 from hubbub.mechanisms.local_hashing import HashedResponseLaw
+from hubbub.mechanisms.longitudinal_response import TwoStageHashedLaw
 from hubbub.sampling import (
+    AskedBitsLaw,
     BitFlipLaw,
     FixedLaw,
     FractionResponseLaw,
@@ -36,6 +40,8 @@ from hubbub.sampling import (
     TableLaw,
     TwoAnswerLaw,
     TwoStageFlipLaw,
+    TwoStageLaw,
+    TwoStageResponseLaw,
 )
 
 PRECISION = 500  # bits of a ball: enough for what the shrink of epsilon leaves, 2^-50 of epsilon d
@@ -153,6 +159,37 @@ def flip_rows(law: BitFlipLaw) -> Table:
     ]
 
 
+def two_response_rows(law: TwoStageResponseLaw) -> Table:
+    """Return the rows of one report: over all permanent responses."""
+    kept, again = response_rows(law.permanent), response_rows(replace(law.permanent, keep=law.kept))
+    return [[sum(map(mul, row, column), Fraction(0)) for column in zip(*again, strict=True)] for row in kept]
+
+
+def asked_rows(law: AskedBitsLaw) -> Table:
+    """Return the probabilities of answers, in the order of choices of buckets and of whole numbers, last bit first."""
+    one = Fraction(1 << law.bits.width)
+    choices = list(combinations(range(law.buckets), law.asked))
+    rows = []
+    for own in range(law.values):
+        bucket = own * law.buckets // law.values
+        rows.append(
+            [
+                math.prod(
+                    (
+                        chance if number >> place & 1 else 1 - chance
+                        for place, chance in enumerate(
+                            (law.bits.own if each == bucket else law.bits.other) / one for each in asked
+                        )
+                    ),
+                    start=Fraction(1, len(choices)),
+                )
+                for asked in choices
+                for number in range(1 << law.asked)
+            ]
+        )
+    return rows
+
+
 def subset_rows(law: SubsetLaw) -> Table:
     """Return the probabilities of all subsets, in the order of `combinations`."""
     out = Fraction(law.out, 1 << law.width)
@@ -206,12 +243,19 @@ def rows_of(law: Law, values: int, seed: int = 5) -> Table:
     if isinstance(law, BitFlipLaw):
         return flip_rows(law)
     if isinstance(law, TwoStageFlipLaw):
-        width, turned = law.permanent.width, law.turned
+        width = law.permanent.width
         ones = (
-            one * ((1 << width) - turned) + ((1 << width) - one) * turned
+            one * ((1 << width) - law.lost) + ((1 << width) - one) * law.raised
             for one in (law.permanent.own, law.permanent.other)
         )
         return flip_rows(BitFlipLaw(law.permanent.values, 2 * width, *ones))
+    if isinstance(law, TwoStageResponseLaw):
+        return two_response_rows(law)
+    if isinstance(law, TwoStageHashedLaw):
+        rows = two_response_rows(law.response)
+        return [rows[bucket_of(seed, own, law.response.permanent.values)] for own in range(values)]
+    if isinstance(law, AskedBitsLaw):
+        return asked_rows(law)
     if isinstance(law, SubsetLaw):
         return subset_rows(law)
     if isinstance(law, SetResponseLaw):
@@ -366,28 +410,51 @@ def far_from_exponential(mechanism: hb.Mechanism, law: TableLaw, own: int, bits:
         return [place for place, ideal in enumerate(ideals) if not is_near(row[place], ideal / total, bits)]
 
 
-def broken_memory(mechanism: hb.LongitudinalRappor, law: TwoStageFlipLaw) -> list[int]:
-    """Return the numbers of reports about one value that tell more than min(reports * first, epsilon).
+def broken_memory(mechanism: hb.Mechanism, law: TwoStageLaw) -> list[int]:
+    """Return the numbers of reports about one value that tell more than the mechanism says they spend.
 
-    What tells most is that all reports have a one in one value's bit and a zero in the other's. A bit of m reports is
-    the sum over both permanent bits.
+    Of bits, what tells most is that all reports have a one in one value's bit and a zero in the other's: a bit of m
+    reports is the sum over both permanent bits. Of responses, it is that all reports are one of the two values.
     """
-    one = Fraction(1 << law.permanent.width)
-    own, other, turned = law.permanent.own / one, law.permanent.other / one, law.turned / one
-
-    def same(chance: Fraction, bit: int, reports: int) -> Fraction:
-        right, wrong = ((1 - turned) ** reports, turned**reports)[:: 1 if bit else -1]
-        return chance * right + (1 - chance) * wrong
-
+    ratios = flip_ratios(law) if isinstance(law, TwoStageFlipLaw) else response_ratios(law)
     return [
         reports
         for reports in (1, 2, 3, 10, 200)
-        if not keeps(
-            same(own, 1, reports) * same(other, 0, reports),
-            same(other, 1, reports) * same(own, 0, reports),
-            limit(min(reports * Fraction(mechanism.first), Fraction(mechanism.epsilon)), Fraction(1)),
-        )
+        if not keeps(*ratios(reports), limit(Fraction(mechanism.spent(reports)), Fraction(1)))
     ]
+
+
+def flip_ratios(law: TwoStageFlipLaw) -> Callable[[int], tuple[Fraction, Fraction]]:
+    """Return the probabilities of what tells most, for a number of reports: under the one value, and the other."""
+    one = Fraction(1 << law.permanent.width)
+    own, other = law.permanent.own / one, law.permanent.other / one
+    lost, raised = law.lost / one, law.raised / one
+
+    def same(chance: Fraction, bit: int, reports: int) -> Fraction:
+        of_one, of_zero = ((1 - lost, raised), (lost, 1 - raised))[1 - bit]
+        return chance * of_one**reports + (1 - chance) * of_zero**reports
+
+    return lambda reports: (
+        same(own, 1, reports) * same(other, 0, reports),
+        same(other, 1, reports) * same(own, 0, reports),
+    )
+
+
+def response_ratios(law: TwoStageLaw) -> Callable[[int], tuple[Fraction, Fraction]]:
+    """Return the same for responses, hashed or not."""
+    response = law.response if isinstance(law, TwoStageHashedLaw) else law
+    assert isinstance(response, TwoStageResponseLaw)
+    size, one = response.permanent.values, Fraction(1 << response.permanent.width)
+    (kept, other), (again, changed) = (
+        (keep / one + (1 - keep / one) / size, (1 - keep / one) / size)
+        for keep in (response.permanent.keep, response.kept)
+    )
+
+    def ratio(reports: int) -> tuple[Fraction, Fraction]:
+        right, wrong = again**reports, changed**reports
+        return kept * right + (size - 1) * other * wrong, other * right + (kept + (size - 2) * other) * wrong
+
+    return ratio
 
 
 def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
@@ -400,8 +467,10 @@ def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
         wide_enough = min(law.sides) * law.epsilon > 2.0**-60
         far = far_from_planar(law, [(0, 1), (1, 0), (2, 3), (40, 3), (5, 60), (900, 800)], 120)
         return [*broken_window(law, mechanism.epsilon, 3), *far, *([] if wide_enough else ["too narrow"])]
-    if isinstance(law, TwoStageFlipLaw):
-        assert isinstance(mechanism, hb.LongitudinalRappor)
+    if isinstance(law, AskedBitsLaw):
+        few_bits = hb.Rappor(hb.Categories([0, 1]), mechanism.epsilon * 2 / min(2, law.asked))  # of two values
+        return violations(few_bits, replace(law.bits, values=2))
+    if isinstance(law, TwoStageLaw):
         return [*broken_memory(mechanism, law), *violations(mechanism, law.permanent)]
     if isinstance(law, PlanarTableLaw):
         assert isinstance(mechanism.domain, hb.Grid)

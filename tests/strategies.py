@@ -28,6 +28,8 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 SIDES = st.sampled_from([0.25, 0.5, 0.75, 1.0, 1.5])
 
 
+UNARY_STAGES = [("oue", "sue"), ("sue", "oue"), ("oue", "oue"), ("sue", "sue")]
+
 GATE_PART = 1 if os.environ.get("HUBBUB_EXAMPLES") == "all" else 3  # the gate draws one example of so many
 MIN_EXAMPLES = 12
 
@@ -212,6 +214,29 @@ def longitudinal(draw: st.DrawFn, most: int = 6) -> hb.LongitudinalRappor:
     return hb.LongitudinalRappor(domain, epsilon, draw(st.floats(0.01, 0.99)) * epsilon)
 
 
+@st.composite
+def with_memory(
+    draw: st.DrawFn, most: int = 6
+) -> hb.LongitudinalUnary | hb.LongitudinalResponse | hb.LongitudinalHashing:
+    """Unary, k-RR and hashed reports with memory."""
+    domain, epsilon = draw(categories(most) | integers(most)), draw(epsilons())
+    first = draw(st.floats(0.01, 0.6)) * epsilon  # optimized reports cannot tell much more
+    kinds: list[Callable[[], Any]] = [
+        lambda: hb.LongitudinalUnary(domain, epsilon, first, *draw(st.sampled_from(UNARY_STAGES))),
+        lambda: hb.LongitudinalResponse(domain, epsilon, first),
+        lambda: hb.LongitudinalHashing(domain, epsilon, first, draw(st.none() | st.integers(2, 5))),
+    ]
+    return draw(st.sampled_from(kinds))()
+
+
+@st.composite
+def asked_bits(draw: st.DrawFn, most: int = 6) -> hb.DBitFlip:
+    """dBitFlip with any numbers of buckets and bits."""
+    domain = draw(categories(most) | integers(most))
+    buckets = draw(st.integers(2, len(domain)))
+    return hb.DBitFlip(domain, draw(epsilons()), buckets, draw(st.integers(1, buckets)))
+
+
 def pointing_mechanisms() -> st.SearchStrategy[hb.Mechanism]:
     """Mechanisms whose outputs point at sets of values."""
     domain = categories() | integers()
@@ -219,6 +244,7 @@ def pointing_mechanisms() -> st.SearchStrategy[hb.Mechanism]:
         st.builds(hb.RandomizedResponse, domain, epsilons()),
         st.builds(hb.Rappor, domain, epsilons()),
         longitudinal(),
+        with_memory(),
         st.builds(hb.OptimizedUnary, domain, epsilons()),
         st.builds(hb.LocalHashing, domain, epsilons(), st.none() | st.integers(2, 9)),
         subset_selections(),
@@ -252,7 +278,8 @@ def survey_designs(domain: hb.Categories | None = None) -> st.SearchStrategy[hb.
 def mechanisms() -> st.SearchStrategy[hb.Mechanism]:
     """Mechanisms of every kind on small domains."""
     return st.one_of(
-        pointing_mechanisms(), sliding_windows(), metric_mechanisms(), cloakings(), matrices(), survey_designs()
+        *(pointing_mechanisms(), asked_bits(), sliding_windows(), metric_mechanisms(), cloakings(), matrices()),
+        survey_designs(),
     )
 
 

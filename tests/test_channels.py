@@ -17,6 +17,7 @@ from scipy import sparse
 import hubbub as hb
 from hubbub import mechanisms
 from hubbub.channels import (
+    AskedBitsChannel,
     BitSetChannel,
     Channel,
     ConcatenatedChannel,
@@ -132,6 +133,12 @@ KINDS = [
     (hb.PlanarLaplace(hb.Grid(6, 5), 0.8), ConvolutionChannel),
     (hb.Rappor(hb.Integers(0, 20), 1.0), BitSetChannel),
     (hb.LongitudinalRappor(hb.Integers(0, 20), 3.0, 1.0), BitSetChannel),
+    (hb.LongitudinalUnary(hb.Integers(0, 20), 3.0, 1.0), BitSetChannel),
+    (hb.LongitudinalResponse(hb.Categories(list(range(9))), 3.0, 1.0), DiagonalPlusConstantChannel),
+    (hb.LongitudinalHashing(hb.Integers(0, 20), 3.0, 1.0), BitSetChannel),
+    (hb.DBitFlip(hb.Integers(0, 20), 3.0, 9, 4), AskedBitsChannel),
+    (hb.DBitFlip(hb.Integers(0, 20), 3.0), AskedBitsChannel),
+    (hb.DBitFlip(hb.Integers(0, 20), 30.0, 5, 1), AskedBitsChannel),
     (hb.OptimizedUnary(hb.Integers(0, 20), 1.0), BitSetChannel),
     (hb.SubsetSelection(hb.Integers(0, 20), 1.0), BitSetChannel),
     (hb.LocalHashing(hb.Integers(0, 20), 1.0), BitSetChannel),

@@ -56,6 +56,10 @@ KINDS = [
     (WORDS, "kind = 'rappor'\nepsilon = 1.5"),
     (INTEGERS, "kind = 'optimized-unary'\nepsilon = 1.5"),
     (INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 2.5\nfirst = 1.0"),
+    (INTEGERS, "kind = 'longitudinal-unary'\nepsilon = 2.5\nfirst = 1.0"),
+    (WORDS, "kind = 'l-oue'\nepsilon = 2.5\nfirst = 1.0"),
+    (INTEGERS, "kind = 'longitudinal-response'\nepsilon = 2.5\nfirst = 1.0"),
+    (INTEGERS, "kind = 'd-bit-flip'\nepsilon = 2.5\nbuckets = 4\nbits = 2"),
     (INTEGERS, "kind = 'subset-selection'\nepsilon = 1.0"),
     (INTEGERS, "kind = 'subset-selection'\nepsilon = 1.0\nsize = 6"),
     (INTEGERS, "kind = 'square-wave'\nepsilon = 1.0"),
@@ -254,7 +258,7 @@ def test_memory_on_the_device(tmp_path: Path) -> None:
         turned += row ^ report
     scale = float(1 << law.permanent.width)
     flipped = law.permanent.other / scale
-    chances = [flipped] * 2 + [1 - flipped] + [flipped] * 4 + [law.turned / scale] * 7
+    chances = [flipped] * 2 + [1 - flipped] + [flipped] * 4 + [law.raised / scale] * 7
     for seen, chance in zip([*kept, *turned], chances, strict=True):
         assert abs(seen - DRAWS * chance) < 6 * (DRAWS * chance * (1 - chance)) ** 0.5
     study = _write(tmp_path, INTEGERS, "kind = 'rappor'\nepsilon = 3.0")
@@ -287,6 +291,13 @@ REFUSED = [
     (INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 1.0\nfirst = 1.0", "first below epsilon"),
     (INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 1.0\nfirst = -1.0", "first"),
     (INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 1000.0\nfirst = 1.0", "epsilon"),
+    (INTEGERS, "kind = 'l-grr'\nepsilon = 1.0\nfirst = 1.0", "first below epsilon"),
+    (INTEGERS, "kind = 'l-oue'\nepsilon = 1.0\nfirst = 0.9", "first below 0.7"),
+    (INTEGERS, "kind = 'l-osue'\nepsilon = 1.0\nfirst = 0.5\npermanent_bits = 'sue'", "permanent_bits"),
+    (INTEGERS, "kind = 'longitudinal-unary'\nepsilon = 1.0\nfirst = 0.5\npermanent_bits = 'due'", "oue, sue"),
+    (INTEGERS, "kind = 'loloha'\nepsilon = 1.0\nfirst = 0.5\nbuckets = 1", "from 2 to"),
+    (INTEGERS, "kind = 'd-bit-flip'\nepsilon = 1.0\nbuckets = 8", "from 2 to 7"),
+    (INTEGERS, "kind = 'd-bit-flip'\nepsilon = 1.0\nbuckets = 4\nbits = 5", "from 1 to 4"),
     (INTEGERS, "kind = 'geometric'\nepsilon = 1e-9", "1e-07"),
     (GRID, "kind = 'planar-geometric'\nepsilon = 1e-9", "1e-07"),
     (INTEGERS, "kind = 'local-hashing'\nepsilon = 1.0\nbuckets = 1", "from 2 to"),

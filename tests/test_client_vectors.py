@@ -76,7 +76,7 @@ def check(study: dict[str, Any], maker: Any, folder: Path) -> Counter[tuple[str,
     for case in study["cases"]:
         watch = maker.Watch(GivenBytes(case["bytes"]))
         with maker.watched(watch):
-            result = maker.run(device, case.get("call", "privatize"), case["value"])
+            result = maker.run(device, case.get("call", "privatize"), case["value"], case.get("earlier", ()))
         assert result == {name: case[name] for name in result}, case
         assert watch.used.hex() == case["bytes"]
         assert case.get("reaches", []) == watch.labels()
@@ -91,7 +91,7 @@ def test_python_makes_the_stored_outputs_and_reaches_every_branch(maker: Any, tm
             comparisons += check(study, maker, tmp_path / kind / str(number))
     sites = {
         *("Noise.draw", "draw_bits", "draw_response", "draw_subset", "flip_bits", "random_below", "random_event"),
-        *("_draw_from_quarter", "_draw_from_rows"),
+        *("_draw_from_quarter", "_draw_from_rows", "draw_answers"),
     }
     assert {site for site, _, _ in comparisons} == sites
     outcomes = {(below, decision) for below in (True, False) for decision in ("first byte", "further bytes", "border")}

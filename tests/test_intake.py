@@ -84,7 +84,10 @@ def test_every_mechanism_can_stand_in_a_study() -> None:
     line = {"kind": "integers", "low": 1, "high": 3}
     answers = {"kind": "categories", "labels": ["yes", "no"]}
     extra: dict[str, dict[str, Any]] = {
+        "longitudinal-hashing": {"epsilon": 1.0, "first": 0.5},
         "longitudinal-rappor": {"epsilon": 1.0, "first": 0.5},
+        "longitudinal-response": {"epsilon": 1.0, "first": 0.5},
+        "longitudinal-unary": {"epsilon": 1.0, "first": 0.5, "instantaneous_bits": "oue"},
         "cloaking": {"regions": ["a", "a", "b"]},
         "crosswise-model": {"p": 0.25},
         "forced-response": {"p_yes": 0.2, "p_no": 0.1},

@@ -191,7 +191,7 @@ def test_mechanisms_with_and_without_memory_multiply() -> None:
     found = sum(math.log(theta @ column) for column in expected)
     assert hb.log_likelihood(reports, theta) == pytest.approx(found, rel=1e-12)
     assert hb.log_likelihood(reports + reports, theta) == pytest.approx(2 * found, rel=1e-12)
-    assert reports.epsilon_per_user() == pytest.approx((2.0 + 0.8 + 2.0, 0.0))
+    assert reports.epsilon_per_user() == pytest.approx((weekly.spent(3) + daily.spent(2) + 2.0, 0.0))
 
 
 @own.examples(40)
@@ -208,7 +208,8 @@ def test_what_reports_spend_is_what_they_can_tell(mechanism: hb.LongitudinalRapp
     realised = float((logs.max(axis=0) - logs.min(axis=0)).max())
     exact = 4 * math.atanh(math.tanh(mechanism.epsilon / 4) * math.tanh(count * mechanism.log_odds / 2))
     assert realised == pytest.approx(exact, rel=1e-9)
-    assert realised <= mechanism.spent(count) * (1 + 1e-12)
+    assert mechanism.spent(count) == pytest.approx(realised, rel=1e-9)
+    assert mechanism.spent(count) <= min(count * mechanism.first, mechanism.epsilon) * (1 + 1e-12)
     if count == 1:
         assert realised == pytest.approx(mechanism.first, rel=1e-12)
 
@@ -429,7 +430,7 @@ def test_a_mechanism_of_ones_own_may_remember() -> None:
 
 STUDY = {
     "version": 1,
-    "max_epsilon_per_user": 1.9,
+    "max_epsilon_per_user": 1.8,
     "domain": {"kind": "integers", "low": 0, "high": 5},
     "mechanisms": {
         "daily": {"kind": "longitudinal-rappor", "epsilon": 2.0, "first": 0.5},
@@ -467,14 +468,16 @@ def test_reports_from_files_are_joined_and_their_budget_is_capped(tmp_path: Path
     reports = hb.read_reports(frame, study)
     assert reports == expected
     assert any(isinstance(block, Joint) for block in reports.blocks)
-    assert reports.epsilon_per_user() == (3.0, 0.0)  # six reports count once: 2, and 1 for the other mechanism
+    most = daily.spent(6)  # six reports from one response: less than 2, and 1 for the other mechanism
+    assert 1.8 < most < 2.0
+    assert reports.epsilon_per_user() == (most + 1.0, 0.0)
     (tmp_path / "reports.csv").write_text(frame.sample(frac=1.0, random_state=1).to_csv(index=False))
     tally = hb.collect(study, tmp_path / "reports.csv", tmp_path / "one.tally.parquet")
     assert tally.reports == expected
     spent = {(one.plain, one.metric): users for one, users in tally.summary.spent.items()}
-    assert spent == {(3.0, 0.0): 10, (2.0, 0.0): 40, (0.5, 0.0): 7}
+    assert spent == {(most + 1.0, 0.0): 10, (most, 0.0): 40, (0.5, 0.0): 7}
     document = tally_document(tally)["epsilon_per_user"]
-    assert document["ldp"] == 3.0
+    assert document["ldp"] == most + 1.0
     assert document["users_above_limit"] == 50
 
 
@@ -498,7 +501,7 @@ def test_both_promises_are_kept_exactly() -> None:
         assert violations(hb.Rappor(mechanism.domain, mechanism.first), law.once) == [], mechanism
         # One unit less of turning, and a single report would tell too much, or the rounding was too generous.
         least = 1 << (law.permanent.width - 200)
-        loose = TwoStageFlipLaw(law.permanent, law.turned - least).once
+        loose = TwoStageFlipLaw(law.permanent, law.lost - least, law.raised - least).once
         assert violations(hb.Rappor(mechanism.domain, mechanism.first), loose) != [], mechanism
 
 
@@ -518,7 +521,7 @@ def test_real_draws_of_both_stages() -> None:
     scale = float(1 << law.permanent.width)
     cases: list[tuple[Rows, float, float]] = [
         (rows, law.permanent.own / scale, law.permanent.other / scale),
-        (np.bitwise_xor(rows, sent, dtype=np.uint8), law.turned / scale, law.turned / scale),
+        (np.bitwise_xor(rows, sent, dtype=np.uint8), law.lost / scale, law.raised / scale),
         (first, mechanism.support.true, mechanism.support.other),
     ]
     for drawn, mine, other in cases:
@@ -538,8 +541,8 @@ def test_the_audit_proves_both_promises() -> None:
     assert float(audit.one_report.high) == pytest.approx(0.5)
     assert "A single report" in audit.explain()
     assert audit.document()["one_report"]["holds"]
-    for reports, spent in ((1, 0.5), (3, 1.5), (9, 2.0)):
-        budget = hb.audit(hb.LongitudinalRappor(SIX, 2.0, 0.5), draws=200, reports_per_user=reports).budget
-        assert budget.plain == spent
+    mechanism = hb.LongitudinalRappor(SIX, 2.0, 0.5)
+    for reports in (1, 3, 9):
+        assert hb.audit(mechanism, draws=200, reports_per_user=reports).budget.plain == mechanism.spent(reports)
     object.__setattr__(louder := hb.LongitudinalRappor(SIX, 2.0, 0.5), "law", hb.LongitudinalRappor(SIX, 2.0, 0.6).law)
     assert hb.audit(louder, draws=2_000).holds is False

@@ -130,6 +130,9 @@ def flips(epsilon: float, *, down: bool = False) -> Law:
     return replace(RAPPOR.law, width=width, own=(1 << width) - one + down, other=one - down)
 
 
+OSUE = hb.LongitudinalUnary(hb.Integers(0, 4), 3.0, 1.2)
+AGAIN = hb.LongitudinalResponse(hb.Integers(0, 4), 3.0, 1.2)
+ASKED = hb.DBitFlip(hb.Integers(0, 4), 2.0, 4, 2)
 EXACT: dict[str, tuple[hb.Mechanism, Callable[[], Law]]] = {
     "epsilon 10% too large, response": (RESPONSE, lambda: hb.RandomizedResponse(COLOURS, 1.1).law),
     "epsilon 10% too large, line": (TRUNCATED, lambda: hb.TruncatedGeometric(LINE, 0.44).law),
@@ -143,6 +146,15 @@ EXACT: dict[str, tuple[hb.Mechanism, Callable[[], Law]]] = {
     "rounded down, response": (RESPONSE, rounded_response),
     "rounded down, bits": (RAPPOR, lambda: flips(1.0, down=True)),
     "rounded down, other bits": (UNARY, lambda: replace(UNARY.law, other=UNARY.law.other - 1)),
+    "rounded down, the second stage of bits": (OSUE, lambda: replace(OSUE.law, raised=OSUE.law.raised - 1)),
+    "rounded up, the second response": (AGAIN, lambda: replace(AGAIN.law, kept=AGAIN.law.kept + 9)),
+    "the first response alone, twice": (AGAIN, lambda: replace(AGAIN.law, kept=AGAIN.law.permanent.keep)),
+    "rounded down, answers": (
+        ASKED,
+        lambda: replace(
+            ASKED.law, bits=replace(ASKED.law.bits, own=ASKED.law.bits.own + 1, other=ASKED.law.bits.other - 1)
+        ),
+    ),
     "rounded down, subsets": (SUBSETS, lambda: replace(SUBSETS.law, out=SUBSETS.law.out - 1)),
     "rounded down, windows": (WAVE, lambda: replace(WAVE.law, keep=WAVE.law.keep + WAVE.law.outputs)),
     "a table of floats": (TRUNCATED, lambda: table_of_floats(TRUNCATED.matrix())),
@@ -307,6 +319,14 @@ def tenth_more(mechanism: hb.Mechanism) -> Sampler:
     return drawing(mechanism, type(mechanism)(mechanism.domain, mechanism.epsilon * 1.1).law)  # type: ignore[call-arg]
 
 
+def asking_the_first(mechanism: hb.DBitFlip, values: Outputs) -> Outputs:
+    """Ask about the first two buckets more often than about others."""
+    sent = mechanism.privatize(values)
+    often = mechanism.privatize(values)
+    first = mechanism.answers(often)[:, :2].min(axis=1) >= 0
+    return np.where(first[:, None], often, sent)
+
+
 OPTIMIZED = hb.OptimizedUnary(hb.Integers(0, 4), 1.0)
 BLURRED = hb.Laplace(hb.Bins([0.0, 0.5, 2.0, 2.25, 6.0]), 0.8)
 ENDLESS = hb.Geometric(LINE, 0.4)
@@ -333,6 +353,15 @@ DRAWN: dict[str, tuple[hb.Mechanism, Sampler]] = {
     "epsilon 10% too large, endless": (ENDLESS, tenth_more(ENDLESS)),
     "epsilon 10% too large, planar Laplace": (CLIPPED, tenth_more(CLIPPED)),
     "first 10% too large, memory": (MEMORY, drawing(MEMORY, hb.LongitudinalRappor(MEMORY.domain, 3.0, 1.32).law)),
+    "first 10% too large, unary": (OSUE, drawing(OSUE, hb.LongitudinalUnary(OSUE.domain, 3.0, 1.32).law)),
+    "lost and raised swapped": (
+        (SOUE := hb.LongitudinalUnary(hb.Integers(0, 4), 3.0, 1.2, "sue", "oue")),
+        drawing(SOUE, replace(SOUE.law, lost=SOUE.law.raised, raised=SOUE.law.lost)),
+    ),
+    "first 10% too large, response": (AGAIN, drawing(AGAIN, hb.LongitudinalResponse(AGAIN.domain, 3.0, 1.32).law)),
+    "the permanent response itself": (AGAIN, drawing(AGAIN, AGAIN.law.permanent)),
+    "epsilon 10% too large, dBitFlip": (ASKED, drawing(ASKED, hb.DBitFlip(ASKED.domain, 2.2, 4, 2).law)),
+    "one bucket less is asked": (ASKED, lambda values: asking_the_first(ASKED, values)),
     "p and q swapped": (RAPPOR, drawing(RAPPOR, SWAPPED)),
     "a lie for the truth": (RESPONSE, lie),
     "redrawn, line": (TRUNCATED, redrawn_line),

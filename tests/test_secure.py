@@ -100,7 +100,11 @@ MECHANISMS: list[hb.Mechanism] = [
     hb.Rappor(LINE, 2.0),
     hb.LongitudinalRappor(LINE, 2.0, 1.0),
     hb.OptimizedUnary(LINE, 1.0),
-    hb.LongitudinalRappor(LINE, 2.0, 1.0),
+    hb.LongitudinalUnary(LINE, 2.0, 1.0),
+    hb.LongitudinalUnary(LINE, 2.0, 1.0, "oue", "oue"),
+    hb.LongitudinalResponse(LINE, 2.0, 1.0),
+    hb.LongitudinalHashing(LINE, 2.0, 1.0),
+    hb.DBitFlip(LINE, 2.0, 5, 2),
     hb.LocalHashing(LINE, 1.0),
     hb.SubsetSelection(LINE, 1.0),
     hb.SquareWave(LINE, 1.0),
@@ -123,6 +127,10 @@ f = {kind = 'planar-geometric', epsilon = 1.0}
 g = {kind = 'planar-laplace', epsilon = 1.0}
 h = {kind = 'exponential', epsilon = 1.0}
 i = {kind = 'longitudinal-rappor', epsilon = 2.0, first = 1.0}
+j = {kind = 'longitudinal-unary', epsilon = 2.0, first = 1.0}
+k = {kind = 'longitudinal-response', epsilon = 2.0, first = 1.0}
+l = {kind = 'longitudinal-hashing', epsilon = 2.0, first = 1.0}
+m = {kind = 'd-bit-flip', epsilon = 2.0, bits = 3}
 """
 
 

@@ -27,6 +27,10 @@ MECHANISMS: list[hb.Mechanism] = [
     hb.Cloaking(DIGITS, [0] * 5 + [1] * 5),
     hb.Matrix(DIGITS, ["u", "v"], np.tile([0.25, 0.75], (10, 1))),
     hb.LongitudinalRappor(DIGITS, 2.0, 1.0),
+    hb.LongitudinalUnary(DIGITS, 2.0, 1.0),
+    hb.LongitudinalResponse(DIGITS, 2.0, 1.0),
+    hb.LongitudinalHashing(DIGITS, 2.0, 1.0),
+    hb.DBitFlip(DIGITS, 2.0, 5, 2),
 ]
 
 

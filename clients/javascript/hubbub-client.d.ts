@@ -25,11 +25,11 @@ export interface ClientOptions {
 export interface MechanismPromise {
   readonly name: string;
   readonly kind: string;
-  /** Of one report (of longitudinal RAPPOR: of all reports about one value); null if there is no bound. */
+  /** Of one report (of mechanisms with memory: of all reports about one value); null if there is no bound. */
   readonly epsilon: number | null;
   /** The unit of distance that epsilon is for; missing if it holds between any two values. */
   readonly unit?: string;
-  /** The epsilon of one report of longitudinal RAPPOR. */
+  /** The epsilon of one report of a mechanism with memory. */
   readonly first?: number;
   /** What epsilon means, in a sentence for people. */
   readonly promise: string;
@@ -82,8 +82,11 @@ export class Client {
   /** Return one report, ready to be sent. */
   report(value: Value, options?: ReportOptions): Report;
 
-  /** Return the permanent response of longitudinal RAPPOR: as private as the value, to be kept and never sent. */
-  permanent(value: Value, mechanism?: string): string;
+  /**
+   * Return the permanent response of a mechanism with memory: as private as the value, to be kept and never sent.
+   * `earlier` are the responses that are kept for other values of the same person, the first one first.
+   */
+  permanent(value: Value, mechanism?: string, earlier?: string | readonly string[]): string;
 
   /** Return an output from a permanent response, to be sent. */
   instantaneous(permanent: string, mechanism?: string): string;

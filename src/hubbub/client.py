@@ -109,12 +109,16 @@ RESERVED_NAMES = (  # of attributes: columns of reports, of values to privatize 
 MECHANISMS = {  # each with the domains on which it is defined
     "cloaking": DOMAINS,
     "crosswise-model": ("categories",),
+    "d-bit-flip": DOMAINS,
     "exponential": DOMAINS,
     "forced-response": ("categories",),
     "geometric": ("integers",),
     "laplace": ("integers", "bins"),
     "local-hashing": DOMAINS,
+    "longitudinal-hashing": DOMAINS,
     "longitudinal-rappor": DOMAINS,
+    "longitudinal-response": DOMAINS,
+    "longitudinal-unary": DOMAINS,
     "matrix": DOMAINS,
     "optimized-unary": DOMAINS,
     "piecewise": ("integers", "bins"),
@@ -132,6 +136,10 @@ MECHANISMS = {  # each with the domains on which it is defined
 METRIC_MECHANISMS = (  # whose epsilon is per unit of distance
     *("exponential", "geometric", "laplace", "planar-geometric", "planar-laplace", "truncated-geometric"),
 )
+MEMORY_MECHANISMS = (  # whose devices keep a permanent response, from which all reports about a value are made
+    *("d-bit-flip", "longitudinal-hashing", "longitudinal-rappor", "longitudinal-response", "longitudinal-unary"),
+)
+UNARY_STAGES = ("oue", "sue")  # how one stage of longitudinal unary encoding treats bits
 SHORT_NAMES: dict[str, tuple[str, dict[str, Any]]] = {  # in the literature: the kind, and what the name itself says
     "krr": ("randomized-response", {}),
     "grr": ("randomized-response", {}),
@@ -142,6 +150,15 @@ SHORT_NAMES: dict[str, tuple[str, dict[str, Any]]] = {  # in the literature: the
     "blh": ("local-hashing", {"buckets": 2}),
     "sw": ("square-wave", {}),
     "pm": ("piecewise", {}),
+    "lgrr": ("longitudinal-response", {}),
+    "lsue": ("longitudinal-rappor", {}),
+    "losue": ("longitudinal-unary", {"permanent_bits": "oue", "instantaneous_bits": "sue"}),
+    "lsoue": ("longitudinal-unary", {"permanent_bits": "sue", "instantaneous_bits": "oue"}),
+    "loue": ("longitudinal-unary", {"permanent_bits": "oue", "instantaneous_bits": "oue"}),
+    "loloha": ("longitudinal-hashing", {}),
+    "biloloha": ("longitudinal-hashing", {"buckets": 2}),
+    "ololoha": ("longitudinal-hashing", {"buckets": None}),
+    "dbitflip": ("d-bit-flip", {}),
 }
 SURVEY_DESIGNS = {  # each with its probabilities, and what these have to be
     "crosswise-model": (("p",), "p between 0 and 1, and not 1/2"),
@@ -312,6 +329,74 @@ def longitudinal_parameters(epsilon: Fraction, first: Fraction) -> tuple[int, in
     return width, one, math.ceil((decay / (1 + decay) - kept) / (1 - 2 * kept) * (1 << width))
 
 
+def asked_parameters(epsilon: Fraction, bits: int) -> dict[str, int]:
+    """Return width, `own` and `other` of answers about `bits` buckets: the own one is 1 with own / 2^width.
+
+    Two values differ in two answers, each worth epsilon/2, but in one if a person answers about one bucket alone.
+    """
+    width, one = flip_parameters(epsilon / min(2, bits))
+    return {"width": width, "own": (1 << width) - one, "other": one}
+
+
+def two_stage_response_parameters(outputs: int, epsilon: Fraction, first: Fraction) -> tuple[int, int, int]:
+    """Return width, `permanent` and `instantaneous` of a k-RR response to a k-RR response.
+
+    Each stage keeps what it is given with probability permanent / 2^width, or instantaneous / 2^width, and otherwise
+    takes any output. Both together therefore keep the truth with the product of the two, which is rounded down: it is
+    at most that of one response with `first`.
+    """
+    width, permanent = response_parameters(outputs, epsilon)
+    own_width, both = response_parameters(outputs, first)
+    return width, permanent, (both << (2 * width - own_width)) // permanent
+
+
+def unary_parameters(stage: str, epsilon: Fraction) -> tuple[int, int, int]:
+    """Return width, `own` and `other` of unary encoding: a value's own bit is 1 with own / 2^width, others likewise."""
+    width, one = flip_parameters(epsilon / 2 if stage == "sue" else epsilon)
+    return width, (1 << width) - one if stage == "sue" else 1 << (width - 1), one
+
+
+def two_stage_unary_parameters(
+    epsilon: Fraction, first: Fraction, permanent_bits: str, instantaneous_bits: str
+) -> tuple[int, int, int, int, int]:
+    """Return width, `own`, `other`, `lost` and `raised` of unary encoding in two stages.
+
+    The permanent bits are those of `unary_parameters`. Each report sends a permanent one as 0 with probability
+    lost / 2^width, and a permanent zero as 1 with raised / 2^width. As the stage is `sue` or `oue`, both are the same,
+    or `lost` is 1/2. `raised` is the least for which one report spends at most `first`: more of it only adds noise, so
+    that whole numbers can be halved. It is 0 where even that is noise enough, and `first` too large for these stages.
+    """
+    width, own, other = unary_parameters(permanent_bits, epsilon)
+    whole, decay = 1 << width, _decay_above(first)
+
+    def lost(raised: int) -> int:
+        return raised if instantaneous_bits == "sue" else whole >> 1
+
+    def suffices(raised: int) -> bool:
+        true, false = (one * (whole - lost(raised)) + (whole - one) * raised for one in (own, other))
+        square = whole * whole
+        return true * (square - false) * decay.numerator <= (square - true) * false * decay.denominator
+
+    low, high = -1, whole >> 1  # the report says nothing at `high`
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return width, own, other, lost(high), high
+
+
+def largest_first(epsilon: float, permanent_bits: str) -> str:
+    """Return, rounded down, how large `first` can be where reports are made by optimized unary encoding.
+
+    It is what one report would spend if no permanent zero were ever sent as 1.
+    """
+    if permanent_bits == "sue":
+        decay = math.exp(-epsilon / 2)
+        limit = epsilon / 2 + math.log((2 + decay) / (1 + 2 * decay))
+    else:
+        limit = epsilon + math.log((2 + math.exp(-epsilon)) / 3)
+    return f"{limit * (1 - 5e-6):.6g}"
+
+
 def subset_parameters(values: int, size: int, epsilon: Fraction) -> tuple[int, int]:
     """Return width and `out`: a subset of `size` values excludes the true one with probability out / 2^width."""
     width = probability_width(float(epsilon) + math.log(values))
@@ -343,6 +428,42 @@ def default_size(values: int, epsilon: float) -> int:
 def default_buckets(epsilon: float) -> int:
     """Return the default number of buckets: e^epsilon rounded, plus 1, at most `MAX_BUCKETS`."""
     return rounded_exactly(epsilon, lambda decay: min(math.floor(1 / decay + Fraction(1, 2)) + 1, MAX_BUCKETS))
+
+
+def default_memory_buckets(epsilon: float, first: float) -> int:
+    """Return the default number of buckets of longitudinal hashing, as published (OLOLOHA), from 2 to `MAX_BUCKETS`.
+
+    With a = e^epsilon and b = e^first it is 1 + max(1, r), where r is this number, rounded::
+
+        (1 - a^2 + sqrt(a^4 - 14 a^2 + 12 a b (1 - a b) + 12 a^3 b + 1)) / (6 (a - b))
+
+    The number is at least n - 1/2 if and only if, with c = 6 n - 3, c^2 (a - b) + 2 c (a^2 - 1) is at most
+    12 a (a b - 1). That is a polynomial in powers of e, which is never 0, so that intervals around them decide.
+    """
+
+    def is_at_least(n: int) -> bool:
+        bits, c = 128, 6 * n - 3
+        while True:
+            (low, high), (first_low, first_high) = _decays(epsilon, bits), _decays(first, bits)
+            least = 12 - 12 * high * first_high - c * c * high * (first_high - low)
+            most = 12 - 12 * low * first_low - c * c * low * max(Fraction(0), first_low - high)
+            if least - 2 * c * first_high * (1 - low * low) > 0:
+                return True
+            if most - 2 * c * first_low * (1 - high * high) < 0:
+                return False
+            bits *= 2
+
+    low, high = 1, MAX_BUCKETS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_at_least(middle) else (low, middle)
+    return 1 + low
+
+
+def _decays(epsilon: float, bits: int) -> tuple[Fraction, Fraction]:
+    """Return close bounds of exp(-epsilon)."""
+    low, high, q = exp_minus(Fraction(epsilon), bits)
+    return Fraction(low, 1 << (bits + q)), Fraction(high, 1 << (bits + q))
 
 
 def default_reach(values: int, epsilon: float) -> int:
@@ -514,9 +635,17 @@ def draw_bits(values: int, position: int, width: int, own: int, other: int) -> l
     return [random_bits(width) < (own if value == position else other) for value in range(values)]
 
 
-def flip_bits(row: Sequence[bool], width: int, turned: int) -> list[bool]:
-    """Flip each bit of a row with probability turned / 2^width."""
-    return [bit ^ (random_bits(width) < turned) for bit in row]
+def flip_bits(row: Sequence[bool], width: int, lost: int, raised: int) -> list[bool]:
+    """Flip each one of a row with probability lost / 2^width, and each zero with raised / 2^width."""
+    return [bit ^ (random_bits(width) < (lost if bit else raised)) for bit in row]
+
+
+def draw_answers(asked: Sequence[bool], bucket: int, width: int, own: int, other: int) -> list[bool]:
+    """Draw a bit for each bucket that is asked, as `draw_bits` does; the others have zeros, for which nothing is drawn.
+
+    No bucket is the value's own if `bucket` is -1.
+    """
+    return [bit and random_bits(width) < (own if place == bucket else other) for place, bit in enumerate(asked)]
 
 
 def draw_subset(values: int, position: int, size: int, width: int, out: int) -> list[bool]:
@@ -530,6 +659,17 @@ def draw_subset(values: int, position: int, size: int, width: int, out: int) -> 
     for other in others[: size - chosen[position]]:
         chosen[other] = True
     return chosen
+
+
+def draw_places(count: int, chosen: int) -> list[int]:
+    """Draw `chosen` of `count` places, any of them with the same probability; return them in increasing order."""
+    moved: dict[int, int] = {}  # of the list of all places, only those that were exchanged
+    drawn = []
+    for place in range(chosen):
+        other = place + random_below(count - place)
+        drawn.append(moved.get(other, other))
+        moved[other] = moved.get(place, place)
+    return sorted(drawn)
 
 
 def bucket_of(seed: int, position: int, buckets: int) -> int:
@@ -1173,7 +1313,7 @@ def _parse_way(table: _StudyTable, kind: str, values: StudyValues) -> MechanismF
     parts = {}
     for name, own in values.attributes.items():
         entries, part_kind = spelt[name], spelt[name].get("kind")
-        if part_kind in (*WAYS_TO_REPORT, "longitudinal-rappor"):
+        if part_kind in (*WAYS_TO_REPORT, *MEMORY_MECHANISMS):
             expected = "a mechanism over one attribute, whose outputs do not depend on earlier ones"
             raise _unusable_study(f"{_part_place(table.where, name)}, kind", shorten(part_kind), expected)
         if name in budgets:
@@ -1293,6 +1433,34 @@ def _parse_first(table: _StudyTable, _values: StudyValues, epsilon: float) -> fl
     return first
 
 
+def _parse_stages(table: _StudyTable, values: StudyValues, epsilon: float) -> dict[str, Any]:
+    """Return the epsilon of a single report, and how the two stages of unary encoding treat bits."""
+    first = _parse_first(table, values, epsilon)
+    stages = {}
+    for name, default in (("permanent_bits", "oue"), ("instantaneous_bits", "sue")):
+        stages[name] = table.take(name) if table.has(name) else default
+        if stages[name] not in UNARY_STAGES:
+            raise table.unusable(name, stages[name], f"one of {', '.join(UNARY_STAGES)}")
+    if two_stage_unary_parameters(Fraction(epsilon), Fraction(first), **stages)[-1] == 0:
+        limit = largest_first(epsilon, stages["permanent_bits"])
+        raise table.unusable("first", first, f"first below {limit}, or instantaneous_bits = 'sue'")
+    return {"first": first, **stages}
+
+
+def _parse_memory_buckets(table: _StudyTable, values: StudyValues, epsilon: float) -> tuple[float, int]:
+    """Return the epsilon of a single report, and the number of buckets."""
+    first = _parse_first(table, values, epsilon)
+    given = table.has("buckets")
+    return first, table.whole("buckets", 2, MAX_BUCKETS) if given else default_memory_buckets(epsilon, first)
+
+
+def _parse_asked(table: _StudyTable, values: StudyValues, _epsilon: float) -> tuple[int, int]:
+    """Return the number of buckets, and about how many of them a person is asked."""
+    count = len(values.labels)
+    buckets = table.whole("buckets", 2, count) if table.has("buckets") else count
+    return buckets, table.whole("bits", 1, buckets) if table.has("bits") else buckets
+
+
 def _parse_size(table: _StudyTable, values: StudyValues, epsilon: float) -> int:
     count = len(values.labels)
     return table.whole("size", 1, count - 1) if table.has("size") else default_size(count, epsilon)
@@ -1321,8 +1489,12 @@ def _parse_truncated(table: _StudyTable, _values: StudyValues, _epsilon: float) 
 _EXTRAS: dict[
     str, Callable[[_StudyTable, StudyValues, float], Any]
 ] = {  # what else defines a mechanism with an epsilon
+    "d-bit-flip": _parse_asked,
     "local-hashing": _parse_buckets,
+    "longitudinal-hashing": _parse_memory_buckets,
     "longitudinal-rappor": _parse_first,
+    "longitudinal-response": _parse_first,
+    "longitudinal-unary": _parse_stages,
     "piecewise": _parse_mean_reach,
     "planar-geometric": _parse_truncated,
     "square-wave": _parse_reach,
@@ -1553,6 +1725,31 @@ def _longitudinal_numbers(mechanism: MechanismFields, _values: StudyValues) -> d
     return dict(zip(("width", "one", "turned"), parameters, strict=True))
 
 
+def _two_response_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    return _two_keep_numbers(len(values.labels), mechanism.epsilon, mechanism.extra)
+
+
+def _two_keep_numbers(count: int, epsilon: float, first: float) -> dict[str, Any]:
+    parameters = two_stage_response_parameters(count, Fraction(epsilon), Fraction(first))
+    return dict(zip(("width", "permanent", "instantaneous"), parameters, strict=True))
+
+
+def _two_hashing_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
+    first, buckets = mechanism.extra
+    return {"buckets": buckets, **_two_keep_numbers(buckets, mechanism.epsilon, first)}
+
+
+def _two_unary_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
+    stages = {name: entry for name, entry in mechanism.extra.items() if name != "first"}
+    parameters = two_stage_unary_parameters(Fraction(mechanism.epsilon), Fraction(mechanism.extra["first"]), **stages)
+    return dict(zip(("width", "own", "other", "lost", "raised"), parameters, strict=True))
+
+
+def _asked_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
+    buckets, bits = mechanism.extra
+    return {"buckets": buckets, "bits": bits, **asked_parameters(Fraction(mechanism.epsilon), bits)}
+
+
 def _subset_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
     width, out = subset_parameters(len(values.labels), mechanism.extra, Fraction(mechanism.epsilon))
     return {"size": mechanism.extra, "width": width, "out": out}
@@ -1582,6 +1779,10 @@ _NUMBERS: dict[str, Callable[[MechanismFields, StudyValues], dict[str, Any]]] = 
     "rappor": _symmetric_bit_numbers,
     "optimized-unary": _optimized_bit_numbers,
     "longitudinal-rappor": _longitudinal_numbers,
+    "longitudinal-response": _two_response_numbers,
+    "longitudinal-unary": _two_unary_numbers,
+    "longitudinal-hashing": _two_hashing_numbers,
+    "d-bit-flip": _asked_numbers,
     "subset-selection": _subset_numbers,
     **dict.fromkeys(("square-wave", "piecewise"), _window_numbers),
     "planar-geometric": _planar_numbers,
@@ -1643,12 +1844,6 @@ def _bit_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str
     return lambda position: packed_hex(draw_bits(count, position, law["width"], law["own"], law["other"]))
 
 
-def _longitudinal_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
-    count, width, one, turned = len(values.labels), law["width"], law["one"], law["turned"]
-    own = (1 << width) - one
-    return lambda position: packed_hex(flip_bits(draw_bits(count, position, width, own, one), width, turned))
-
-
 def _subset_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
     count = len(values.labels)
     return lambda position: packed_hex(draw_subset(count, position, law["size"], law["width"], law["out"]))
@@ -1671,13 +1866,149 @@ def _clamped_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping
     return lambda position: str(labels[min(max(position + law["noise"].draw(count), 0), count - 1)])
 
 
+@dataclass(frozen=True)
+class TwoStages:
+    """A mechanism with memory: a permanent response, the text that a device keeps of it, and reports made from it."""
+
+    permanent: Callable[[int, Sequence[Any]], Any]  # from a position, and earlier responses of the same person
+    report: Callable[[Any], str]  # from a permanent response
+    write: Callable[[Any], str]
+    read: Callable[[str], Any]  # None if the text was not written here
+    form: str  # of such a text
+
+
+def _two_stages(mechanism: MechanismFields, values: StudyValues) -> TwoStages:
+    """Return how a mechanism with memory is drawn."""
+    return _STAGES[mechanism.kind](values, drawn_numbers(mechanism, values))
+
+
+def _remembered_draw(mechanism: MechanismFields, values: StudyValues, _law: Mapping[str, Any]) -> Draw:
+    """Return reports of people who have no permanent response yet, and keep none."""
+    stages = _two_stages(mechanism, values)
+    return lambda position: stages.report(stages.permanent(position, ()))
+
+
+def _bit_stages(values: StudyValues, law: Mapping[str, Any]) -> TwoStages:
+    count, width = len(values.labels), law["width"]
+    names = ("one", "turned", "turned") if "one" in law else ("other", "lost", "raised")  # RAPPOR is symmetric
+    other, lost, raised = (law[name] for name in names)
+    own = law.get("own", (1 << width) - other)
+    return TwoStages(
+        permanent=lambda position, _: draw_bits(count, position, width, own, other),
+        report=lambda row: packed_hex(flip_bits(row, width, lost, raised)),
+        write=packed_hex,
+        read=lambda text: _packed_bits(text, count),
+        form=f"0x and {2 * -(-count // 8)} hexadecimal digits: {count} bits, then zeros",
+    )
+
+
+def _packed_bits(text: str, count: int) -> list[bool] | None:
+    """Return what `packed_hex` wrote of `count` bits; None for other texts."""
+    digits = text.removeprefix("0x")
+    fits = len(digits) == 2 * -(-count // 8) and set(digits) <= set(string.hexdigits)
+    row = f"{int(digits, 16):0{4 * len(digits)}b}" if fits else "1" * (count + 1)
+    return None if "1" in row[count:] else [bit == "1" for bit in row[:count]]
+
+
+def _response_stages(values: StudyValues, law: Mapping[str, Any]) -> TwoStages:
+    count, labels, width = len(values.labels), values.labels, law["width"]
+    return TwoStages(
+        permanent=lambda position, _: draw_response(position, count, width, law["permanent"]),
+        report=lambda kept: str(labels[draw_response(kept, count, width, law["instantaneous"])]),
+        write=str,
+        read=lambda text: _whole_below(text, count),
+        form=f"a whole number below {count}",
+    )
+
+
+def _whole_below(text: str, limit: int) -> int | None:
+    number = int(text) if re.fullmatch("[0-9]{1,20}", text) else limit
+    return number if number < limit else None
+
+
+def _hashing_stages(_values: StudyValues, law: Mapping[str, Any]) -> TwoStages:
+    """Return the stages of hashed responses: the seed stays, and each bucket has one permanent response."""
+    buckets, width = law["buckets"], law["width"]
+
+    def permanent(position: int, earlier: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        seed = earlier[0][0] if earlier else random_bits(64)
+        own = bucket_of(seed, position, buckets)
+        kept = [each for each in earlier if each[0] == seed and each[2] == own]
+        return kept[0] if kept else (seed, draw_response(own, buckets, width, law["permanent"]), own)
+
+    def read(text: str) -> tuple[int, ...] | None:
+        parts, limits = text.split(":"), (1 << 64, buckets, buckets)
+        numbers = [_whole_below(part, limit) for part, limit in zip(parts, limits, strict=False)]
+        known = tuple(number for number in numbers if number is not None)
+        return known if len(parts) == len(known) == len(limits) else None
+
+    return TwoStages(
+        permanent=permanent,
+        report=lambda kept: f"{kept[0]}:{draw_response(kept[1], buckets, width, law['instantaneous'])}",
+        write=lambda kept: ":".join(map(str, kept)),
+        read=read,
+        form=f"a seed and two buckets below {buckets}, with colons between",
+    )
+
+
+def _asked_stages(values: StudyValues, law: Mapping[str, Any]) -> TwoStages:
+    """Return the stages of answers about some buckets: which they are stays, and there is nothing more to draw.
+
+    A response is the row of buckets that are asked, that of the answers, and which of those asked is the value's own;
+    all other values have one response together.
+    """
+    count, buckets = len(values.labels), law["buckets"]
+
+    def permanent(position: int, earlier: Sequence[tuple[list[bool], list[bool], int]]) -> Any:
+        own = position * buckets // count
+        if earlier:
+            asked = earlier[0][0]
+        else:
+            chosen = set(draw_places(buckets, law["bits"]))
+            asked = [place in chosen for place in range(buckets)]
+        own = own if asked[own] else -1
+        kept = [each for each in earlier if each[0] == asked and each[2] == own]
+        if kept:
+            return kept[0]
+        return asked, draw_answers(asked, own, law["width"], law["own"], law["other"]), own
+
+    def report(kept: tuple[list[bool], list[bool], int]) -> str:
+        return packed_hex(kept[0]) + packed_hex(kept[1])[2:]
+
+    def read(text: str) -> tuple[list[bool], list[bool], int] | None:
+        written, _, last = text.removeprefix("0x").partition(":")
+        half = 2 * -(-buckets // 8)
+        asked, answers = (_packed_bits(part, buckets) for part in (written[:half], written[half:]))
+        own = -1 if last == "-1" else _whole_below(last, buckets)
+        if len(written) != 2 * half or asked is None or answers is None or own is None or (own >= 0 and not asked[own]):
+            return None
+        odd = sum(asked) != law["bits"] or any(map(int.__gt__, answers, asked))
+        return None if odd else (asked, answers, own)
+
+    return TwoStages(
+        permanent=permanent,
+        report=report,
+        write=lambda kept: f"{report(kept)}:{kept[2]}",
+        read=read,
+        form=f"0x and {4 * -(-buckets // 8)} hexadecimal digits, a colon, and a bucket or -1",
+    )
+
+
+_STAGES: dict[str, Callable[[StudyValues, Mapping[str, Any]], TwoStages]] = {
+    "d-bit-flip": _asked_stages,
+    "longitudinal-hashing": _hashing_stages,
+    "longitudinal-rappor": _bit_stages,
+    "longitudinal-response": _response_stages,
+    "longitudinal-unary": _bit_stages,
+}
+
 _DRAWS: dict[str, Callable[[MechanismFields, StudyValues, Mapping[str, Any]], Draw]] = {
     "cloaking": _region_draw,
     **dict.fromkeys(SURVEY_DESIGNS, _design_draw),
     "randomized-response": _response_draw,
     "local-hashing": _hashed_draw,
     **dict.fromkeys(("rappor", "optimized-unary"), _bit_draw),
-    "longitudinal-rappor": _longitudinal_draw,
+    **dict.fromkeys(MEMORY_MECHANISMS, _remembered_draw),
     "subset-selection": _subset_draw,
     **dict.fromkeys(("square-wave", "piecewise"), _window_draw),
     "planar-geometric": _planar_draw,
@@ -1934,6 +2265,7 @@ class Client:
             self._refuse_foreign()
         self._draws: dict[str, Draw] = {}
         self._combination_draws: dict[str, CombinationDraw] = {}
+        self._memories: dict[str, TwoStages] = {}
         if tables is not None:
             try:
                 self._load_tables(tables, hashlib.sha256(content).hexdigest(), digest)
@@ -1984,8 +2316,8 @@ class Client:
     def privatize(self, value: Any, mechanism: str | None = None) -> str:
         """Return one output for a value, as reports write it.
 
-        Every call is a new report that spends epsilon again; with longitudinal RAPPOR it spends `first`. For several
-        reports about one value, keep what `permanent` returns, and send what `instantaneous` makes of it.
+        Every call is a new report that spends epsilon again; with a longitudinal mechanism it spends `first`. For
+        several reports about one value, keep what `permanent` returns, and send what `instantaneous` makes of it.
 
         Parameters
         ----------
@@ -2014,29 +2346,36 @@ class Client:
             self._combination_draws[name] = _combination_draw(fields, draws, self._values)
         return self._combination_draws[name](self._values.coordinates(value))
 
-    def permanent(self, value: Any, mechanism: str | None = None) -> str:
-        """Return the permanent response of longitudinal RAPPOR, to be kept on the device while the value stays.
+    def permanent(self, value: Any, mechanism: str | None = None, *, earlier: Sequence[str] = ()) -> str:
+        """Return the permanent response of a mechanism with memory, to be kept on the device.
+
+        Keep one for each value that the person reports. What is kept for a value is used again when it comes back.
 
         Parameters
         ----------
         value
             As in `privatize`.
         mechanism
-            As in `privatize`; one of kind ``longitudinal-rappor``.
+            As in `privatize`; one of a kind with memory, such as ``longitudinal-rappor``.
+        earlier
+            What this method returned for other values of the same person, the first one first. With
+            ``longitudinal-hashing`` and ``d-bit-flip`` the seed, or what is asked, stays the same for all values, and
+            so does the response of values that look alike. Other mechanisms draw a response for each value.
 
         Returns
         -------
         str
-            The response in hexadecimal. It is as private as the value, and never sent.
+            The response. It is as private as the value, and never sent.
 
         Raises
         ------
         ClientError
-            If the value is not in the domain, or the mechanism is another one.
+            If the value is not in the domain, the mechanism is another one, or `earlier` holds something else.
         """
-        width, one, _ = self._longitudinal(mechanism)
-        row = draw_bits(len(self._values.labels), self._values.position(value), width, (1 << width) - one, one)
-        return packed_hex(row)
+        stages = self._memory(mechanism)
+        position = self._values.position(value)
+        texts = [earlier] if isinstance(earlier, str) else list(earlier)
+        return stages.write(stages.permanent(position, [_kept(stages, each, "permanent(earlier=)") for each in texts]))
 
     def instantaneous(self, permanent: str, mechanism: str | None = None) -> str:
         """Return one report from a permanent response, to be sent.
@@ -2046,7 +2385,7 @@ class Client:
         permanent
             What `permanent` returned for this study.
         mechanism
-            As in `privatize`; one of kind ``longitudinal-rappor``.
+            As in `privatize`; one of a kind with memory.
 
         Returns
         -------
@@ -2058,32 +2397,23 @@ class Client:
         ClientError
             If it is not a permanent response of this study, or the mechanism is another one.
         """
-        width, _, turned = self._longitudinal(mechanism)
-        count = len(self._values.labels)
-        digits = permanent.removeprefix("0x") if isinstance(permanent, str) else ""
-        fits = len(digits) == 2 * -(-count // 8) and set(digits) <= set(string.hexdigits)
-        row = f"{int(digits, 16):0{4 * len(digits)}b}" if fits else ""
-        if not fits or "1" in row[count:]:
-            raise ClientError(
-                "not a permanent response",
-                where="instantaneous(permanent)",
-                got=f"something of type {type(permanent).__name__}",  # the response is as private as the value
-                expected=f"0x and {2 * -(-count // 8)} hexadecimal digits: {count} bits, then zeros",
-                remedy="pass what permanent(value) returned for this study",
-            )
-        return packed_hex(flip_bits([bit == "1" for bit in row[:count]], width, turned))
+        stages = self._memory(mechanism)
+        return stages.report(_kept(stages, permanent, "instantaneous(permanent)"))
 
-    def _longitudinal(self, mechanism: str | None) -> tuple[int, int, int]:
-        fields = self._mechanisms[self._named(mechanism)]
-        if fields.kind != "longitudinal-rappor":
+    def _memory(self, mechanism: str | None) -> TwoStages:
+        name = self._named(mechanism)
+        fields = self._mechanisms[name]
+        if fields.kind not in MEMORY_MECHANISMS:
             raise ClientError(
                 "this mechanism has no permanent response",
                 where=fields.where,
                 got=fields.kind,
-                expected="longitudinal-rappor",
+                expected=f"one of {', '.join(MEMORY_MECHANISMS)}",
                 remedy="use privatize",
             )
-        return longitudinal_parameters(Fraction(fields.epsilon), Fraction(fields.extra))
+        if name not in self._memories:
+            self._memories[name] = _two_stages(fields, self._values)
+        return self._memories[name]
 
     def _named(self, mechanism: str | None) -> str:
         name = next(iter(self._mechanisms)) if mechanism is None and len(self._mechanisms) == 1 else mechanism
@@ -2096,6 +2426,20 @@ class Client:
                 remedy="name a mechanism of the study",
             )
         return name
+
+
+def _kept(stages: TwoStages, text: object, where: str) -> Any:
+    """Return what a device kept of a permanent response, or refuse it."""
+    kept = stages.read(text) if isinstance(text, str) else None
+    if kept is None:
+        raise ClientError(
+            "not a permanent response",
+            where=where,
+            got=f"something of type {type(text).__name__}",  # the response is as private as the value
+            expected=stages.form,
+            remedy="pass what permanent(value) returned for this study",
+        )
+    return kept
 
 
 def parse_laws(content: bytes, where: str) -> tuple[StudyValues, dict[str, MechanismFields]]:

@@ -39,7 +39,7 @@ const FAULTS = {
   "one block too many": { kind: "truncated-geometric", correct: "gone < most) {", faulty: "gone <= most) {" },
   "an unfair shuffle": {
     kind: "subset-selection",
-    correct: "const other = place + Number(draw());",
+    correct: "const other = at + Number(draw());",
     faulty: "const other = Number(draw());",
   },
   "the true value is left out of the shuffle's draws": {
@@ -98,8 +98,38 @@ const FAULTS = {
   "rounded sums": { kind: "geometric", correct: "Number.isSafeInteger(sum) ?", faulty: "true ?" },
   "permanent bits that are hardly ever flipped": {
     kind: "longitudinal-rappor",
-    correct: "new Borders(width, [power(width) - one, one])",
-    faulty: "new Borders(width, [power(width) - 1n, one])",
+    correct: "isRappor ? power(width) - other :",
+    faulty: "isRappor ? power(width) - 1n :",
+  },
+  "ones are raised and zeros lost": {
+    kind: "longitudinal-unary",
+    correct: "row.has(value) ? 0 : 1",
+    faulty: "row.has(value) ? 1 : 0",
+  },
+  "two permanent responses": {
+    kind: "longitudinal-response",
+    correct: "values.text(repeat(Number(kept)))",
+    faulty: "values.text(respond(Number(kept)))",
+  },
+  "one response for all buckets": {
+    kind: "longitudinal-hashing",
+    correct: "kept[0] === seed && Number(kept[2]) === own",
+    faulty: "kept[0] === seed",
+  },
+  "a new seed for each value": {
+    kind: "longitudinal-hashing",
+    correct: "earlier[0]?.[0] ?? fromBytes",
+    faulty: "null ?? fromBytes",
+  },
+  "other questions for each value": {
+    kind: "d-bit-flip",
+    correct: "earlier[0]?.asked ?? ask()",
+    faulty: "ask()",
+  },
+  "the answers of the value before": {
+    kind: "d-bit-flip",
+    correct: "kept.asked.text() === asked.text() && kept.own === own",
+    faulty: "kept.asked.text() === asked.text()",
   },
   "texts with blanks": {
     kind: "values",

@@ -19,11 +19,11 @@ export async function runVectors(file, { Client, ClientError }) {
       return bytes.slice(used - count, used);
     };
     const client = await Client.from(study.document, { fingerprint: study.document.fingerprint, randomBytes });
-    for (const [number, { call = "privatize", value, bytes: digits, output, error }] of study.cases.entries()) {
+    for (const [number, { call = "privatize", value, earlier, bytes: digits, output, error }] of study.cases.entries()) {
       [bytes, used] = [bytesOf(digits), 0];
       let result;
       try {
-        result = client[call](value, "m");
+        result = client[call](value, "m", ...(earlier ? [earlier] : []));
       } catch (caught) {
         if (!(caught instanceof ClientError)) throw caught;
         result = `error: ${caught.what}`;

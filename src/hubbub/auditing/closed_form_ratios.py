@@ -20,6 +20,7 @@ from hubbub.core.arrays import plain
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.local_hashing import HashedResponseLaw
 from hubbub.sampling import (
+    AskedBitsLaw,
     BitFlipLaw,
     FixedLaw,
     FractionResponseLaw,
@@ -29,7 +30,7 @@ from hubbub.sampling import (
     SetResponseLaw,
     SubsetLaw,
     TwoAnswerLaw,
-    TwoStageFlipLaw,
+    TwoStageLaw,
 )
 
 
@@ -51,9 +52,14 @@ def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -
         return largest_ratio(list(ratios)), law.values if law.clamped else None
     if isinstance(law, TwoAnswerLaw):
         return _two_answers_ratio(law, output_text), 2
-    alike = alike_ratio(law, output_text)
+    values = (0, size - 1) if isinstance(law, AskedBitsLaw) else (0, 1)  # the first two may share a bucket
+    alike = alike_ratio(law, output_text, *values)
     if alike is None:
         return None
+    if isinstance(law, TwoStageLaw) and law.permanent is not law:
+        law = law.permanent  # its outputs are those of the whole law
+    if isinstance(law, AskedBitsLaw):
+        return alike, math.comb(law.buckets, law.asked) << law.asked
     if isinstance(law, HashedResponseLaw):
         return alike, law.response.values << 64
     if isinstance(law, SubsetLaw):
@@ -64,7 +70,10 @@ def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -
 
 
 def alike_ratio(law: Law, output_text: Callable[[int], str], value: int = 0, other: int = 1) -> OutputRatio | None:
-    """Return the largest ratio of two different values where that of any two is the same; None for other laws."""
+    """Return the largest ratio of two different values where that of any two is the same; None for other laws.
+
+    Of `AskedBitsLaw` it is the same for any two values in different buckets.
+    """
     if isinstance(law, ResponseLaw | FractionResponseLaw):
         own, others = response_weights(law)
         if own < others:
@@ -74,9 +83,11 @@ def alike_ratio(law: Law, output_text: Callable[[int], str], value: int = 0, oth
         return _set_response_ratio(law, output_text, value, other)
     if isinstance(law, HashedResponseLaw):
         return _hashed_response_ratio(law, value, other)
-    if isinstance(law, TwoStageFlipLaw):
-        # Every report about a value is made from one permanent row, without looking at the value again.
-        return flips_ratio(law.permanent, value, other)
+    if isinstance(law, AskedBitsLaw):
+        return _asked_ratio(law, value, other)
+    if isinstance(law, TwoStageLaw):
+        # Every report about a value is made from one permanent response, without looking at the value again.
+        return alike_ratio(law.permanent, output_text, value, other)
     if isinstance(law, BitFlipLaw):
         return flips_ratio(law, value, other)
     return _subsets_ratio(law, value, other) if isinstance(law, SubsetLaw) else None
@@ -150,6 +161,22 @@ def flips_ratio(law: BitFlipLaw, value: int = 0, other: int = 1) -> OutputRatio:
     if first_factor is None or second_factor is None:
         return OutputRatio(value, other, output, 1, 0)
     return OutputRatio(value, other, output, *(first_factor * second_factor).as_integer_ratio())
+
+
+def _asked_ratio(law: AskedBitsLaw, value: int, other: int) -> OutputRatio:
+    """Return the largest ratio of answers: both values' buckets are asked, or one of them, where there is but one bit.
+
+    Which buckets are asked is as likely for all values. Values in one bucket have the same outputs.
+    """
+    if value * law.buckets // law.values == other * law.buckets // law.values:
+        return OutputRatio(value, other, "any", 1, 1)
+    if law.asked > 1:
+        return flips_ratio(law.bits, value, other)
+    scale = 1 << law.bits.width
+    owns, others = (scale - law.bits.own, law.bits.own), (scale - law.bits.other, law.bits.other)
+    ratio, bit = _largest_bit_ratio(owns, others)
+    weights = (1, 0) if ratio is None else ratio.as_integer_ratio()
+    return OutputRatio(value, other, f"any with the first value's bucket asked and its bit {bit}", *weights)
 
 
 def _largest_bit_ratio(numerators: tuple[int, int], denominators: tuple[int, int]) -> tuple[Fraction | None, int]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hubbub.core.arrays import Array, Floats, Positions, as_array
 from hubbub.core.errors import shorten
 from hubbub.domains import Domain
-from hubbub.mechanisms import LocalHashing, Mechanism
+from hubbub.mechanisms import DBitFlip, LocalHashing, Mechanism
 from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.mechanisms.several_attributes import SeveralAttributes
@@ -27,6 +27,8 @@ MAX_THRESHOLDS = 256
 MAX_NUMBER_COLUMNS = 4  # of outputs that are rows of numbers
 BIT_EVENT = "the bit of {} is 1 and that of {} is 0"
 BUCKET_EVENT = "the bucket is that of {} and not that of {}"
+ANSWER_EVENT = "the answer about the bucket of {} is 1 and that about the bucket of {} is 0"
+ONE_ANSWER_EVENT = "the answer is 1 for the bucket of {}, and so not about that of {}"
 Counts = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
@@ -61,6 +63,9 @@ def event_families(
     if isinstance(mechanism, LocalHashing):
         hashed = partial(_hashed_bit, int(mechanism.buckets or 2))
         return [_bit_pair_events(domain, values, hashed, BUCKET_EVENT)]
+    if isinstance(mechanism, DBitFlip):
+        one, zero = (partial(_answer, mechanism, answer) for answer in (1, 0))
+        return [_bit_pair_events(domain, values, one, ONE_ANSWER_EVENT if mechanism.bits == 1 else ANSWER_EVENT, zero)]
     if mechanism is not None and isinstance(mechanism.output_space, BitRowOutputs):
         return [_bit_pair_events(domain, values, _packed_bit, BIT_EVENT)]
     first = outputs_by_value[0]  # all outputs have one type and shape
@@ -168,11 +173,20 @@ def _threshold_events(
     return EventFamily(counts, event)
 
 
-def _bit_pair_events(domain: Domain, values: Positions, bit: Callable[[Array, int], Bools], text: str) -> EventFamily:
-    """Return, for any two values, the event that the output's bit is set for the first and not for the second."""
+def _bit_pair_events(
+    domain: Domain,
+    values: Positions,
+    bit: Callable[[Array, int], Bools],
+    text: str,
+    zero: Callable[[Array, int], Bools] | None = None,
+) -> EventFamily:
+    """Return, for any two values, the event that the output's bit is set for the first and not for the second.
+
+    Where a bit may be missing, `zero` says whether it is there and not set.
+    """
 
     def only_first(first: int, second: int, outputs: Array) -> Bools:
-        return bit(outputs, first) & ~bit(outputs, second)
+        return bit(outputs, first) & (~bit(outputs, second) if zero is None else zero(outputs, second))
 
     texts = {position: value_text(domain.labels[position]) for position in values.tolist()}
     events = [
@@ -194,6 +208,15 @@ def _packed_bit(outputs: Array, position: int) -> Bools:
     """Return one bit of packed rows."""
     bits: Bools = (outputs[:, position // 8] >> np.uint8(7 - position % 8)) & np.uint8(1) == 1
     return bits
+
+
+def _answer(mechanism: DBitFlip, answer: int, outputs: Array, position: int) -> Bools:
+    """Return whether the bucket of a value has this answer; where but one is asked, 0 stands for any other bucket."""
+    bucket = int(mechanism.bucket_of(np.array([position]))[0])
+    asked, ones = (_packed_bit(rows, bucket) for rows in np.split(outputs, 2, axis=1))
+    if answer == 1:
+        return ones
+    return ~asked if mechanism.bits == 1 else asked & ~ones
 
 
 def _unpacked_bit(outputs: Array, position: int) -> Bools:

@@ -40,9 +40,11 @@ from hubbub.core.errors import DomainError, MechanismError, SettingError, shorte
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.threads import threads_for
 from hubbub.mechanisms import (
+    DBitFlip,
     Geometric,
     LocalHashing,
-    LongitudinalRappor,
+    LongitudinalHashing,
+    LongitudinalResponse,
     Mechanism,
     PlanarGeometric,
     RandomizedResponse,
@@ -50,6 +52,8 @@ from hubbub.mechanisms import (
     TruncatedGeometric,
 )
 from hubbub.mechanisms.base import check_rows
+from hubbub.mechanisms.longitudinal_response import ResponseStages
+from hubbub.mechanisms.longitudinal_unary import LongitudinalBits
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 
 BOUNDS = ("best", "types", "union")
@@ -62,6 +66,7 @@ MAX_LOG_OUTPUTS = 700.0  # of a number of outputs: exp of it is still a float
 MAX_TABLE_ENTRIES = 50_000_000  # of probabilities (400 MB)
 MAX_MULTIPLICATIONS = 8_000_000_000  # for one s (2,000 values and outputs); nine of them take 20 s or less
 MAX_REMEMBERED_REPORTS = 1_000_000  # from one permanent response: further ones add little, and are left out
+MAX_COUNTED_REPORTS = 1_000  # the same where they are counted by two values
 GOLDEN_RATIO = 0.6180339887498949  # its multiples are spread evenly over [0, 1)
 
 
@@ -82,8 +87,8 @@ def error_probability(
     :math:`|Z|` the number of outputs, and far looser while reports are few.
 
     Values with equal rows cannot be distinguished: among m of them the bound tends to (m-1)/m. Reports of
-    `LongitudinalRappor` share one permanent response, and the bound does not tend to 0. For `LocalHashing` the hash is
-    taken to be random: two values share a bucket for one in `buckets` seeds.
+    mechanisms with memory share one permanent response, and the bound does not tend to 0. For `LocalHashing` the hash
+    is taken to be random: two values share a bucket for one in `buckets` seeds.
 
     Parameters
     ----------
@@ -126,7 +131,9 @@ def error_probability(
     bound = validation.one_of(bound, BOUNDS, "bound", "error_probability", default="the best one")
     counts = _counts(reports_per_user)
     position = None if value is None else _position(mechanism, value)
-    if mechanism.remembers and counts.max(initial=1) > 1:
+    if isinstance(mechanism, DBitFlip):  # of equal reports, only the first one tells anything
+        errors = np.full(counts.size, _asked_similarity(mechanism, position).worst(1.0, bound))
+    elif mechanism.remembers and counts.max(initial=1) > 1:
         errors = _remembered_errors(mechanism, counts.ravel(), bound)
     else:
         similarity = _symmetric_similarity(mechanism)
@@ -199,16 +206,13 @@ def _symmetric_similarity(mechanism: Mechanism) -> RowSimilarity | None:
     """
     size = len(mechanism.domain)
     if isinstance(mechanism, RandomizedResponse):
-        log, outputs = _log_of_subsets(mechanism.epsilon, size, 1), float(size)
+        log, outputs = _log_of_subsets(mechanism.log_ratio, size, 1), float(size)
     elif isinstance(mechanism, SubsetSelection):
         chosen = int(mechanism.size or 1)
         log, outputs = _log_of_subsets(mechanism.epsilon, size, chosen), _subsets(size, chosen)
     elif isinstance(mechanism, LocalHashing):
-        # For one seed in g the two share a bucket and nothing is learned; for the others it is k-RR on g buckets.
-        # M is the mean over seeds, which are part of the output and have the same probability for all values.
         buckets = int(mechanism.buckets or 2)
-        distinct = math.expm1(_log_of_subsets(mechanism.epsilon, buckets, 1))
-        log, outputs = math.log1p(distinct * (1.0 - 1.0 / buckets)), math.inf
+        log, outputs = _log_over_seeds(_log_of_subsets(mechanism.log_ratio, buckets, 1), buckets), math.inf
     elif isinstance(mechanism, UnaryEncoding):
         # Two bits differ, one each way; at s = 1/2 both have the same coefficient.
         bits = mechanism.log_bits
@@ -219,32 +223,100 @@ def _symmetric_similarity(mechanism: Mechanism) -> RowSimilarity | None:
     return RowSimilarity(np.array([[log]]), np.array([size - 1.0]), np.ones(1), outputs)
 
 
+def _log_over_seeds(log: float, buckets: int) -> float:
+    """Return log M of hashed outputs, from that of outputs among the buckets themselves.
+
+    For one seed in g two values share a bucket and nothing is learned. M is the mean over seeds, which are part of the
+    output and have the same probability for all values.
+    """
+    return math.log1p(math.expm1(log) * (1.0 - 1.0 / buckets))
+
+
+def _asked_similarity(mechanism: DBitFlip, position: int | None) -> RowSimilarity:
+    """Return how similar values in different buckets are: both buckets are asked, or one of them, or none.
+
+    Values in one bucket have equal rows; the worst is one in the largest bucket.
+    """
+    buckets, asked = int(mechanism.buckets or 2), int(mechanism.bits or 1)
+    of_one = 2.0 * math.exp(-mechanism.nats / 2) / (1.0 + math.exp(-mechanism.nats))
+    pairs = buckets * (buckets - 1.0)
+    both, one = asked * (asked - 1) / pairs, 2 * asked * (buckets - asked) / pairs
+    log = math.log(both * of_one**2 + one * of_one + max(0.0, 1.0 - both - one))
+    sizes = np.bincount(mechanism.bucket_of(np.arange(len(mechanism.domain))), minlength=buckets)
+    sharing = sizes.max() if position is None else sizes[mechanism.bucket_of(np.array([position]))[0]]
+    outputs = _subsets(buckets, asked) * _power_of_two(asked)
+    return RowSimilarity(np.array([[log]]), np.array([buckets - 1.0]), np.array([float(sharing)]), outputs)
+
+
 def _remembered_errors(mechanism: Mechanism, counts: Positions, bound: str) -> Floats:
     """Return the bound if a user's reports share a permanent response: all of them are one output of one run.
 
-    As for other unary mechanisms two bits differ, one each way, and s = 1/2. The number n of ones among m reports is
-    sufficient for a bit, so that each bit's coefficient is the sum over n of C(m, n) sqrt(P(n | own) P(n | other)). The
-    permanent response is never revealed: the bound tends to that of one report of `Rappor` with epsilon.
+    The permanent response is never revealed: the bound tends to that of one report of the first stage alone.
+    """
+    size, errors = len(mechanism.domain), []
+    for count in counts.tolist():
+        if isinstance(mechanism, LongitudinalBits):
+            log, outputs = _log_of_bits(mechanism, min(count, MAX_REMEMBERED_REPORTS)), _power_of_two(size * count)
+        elif isinstance(mechanism, LongitudinalHashing):
+            inside = _log_of_responses(mechanism.stages, min(count, MAX_COUNTED_REPORTS))
+            log, outputs = _log_over_seeds(inside, int(mechanism.buckets or 2)), math.inf
+        elif isinstance(mechanism, LongitudinalResponse):
+            log = _log_of_responses(mechanism.stages, min(count, MAX_COUNTED_REPORTS))
+            outputs = float(size) ** count if count * math.log(size) < MAX_LOG_OUTPUTS else math.inf
+        else:
+            raise MechanismError(
+                "the reports of a user are not independent given the value",
+                where="error_probability(mechanism)",
+                got=type(mechanism).__name__,
+                expected="a mechanism without memory, one of hubbub's own with memory, or reports_per_user=1",
+                remedy="pass reports_per_user=1",
+            )
+        together = RowSimilarity(np.array([[log]]), np.array([size - 1.0]), np.ones(1), outputs)
+        errors.append(together.worst(1.0, bound))
+    return np.array(errors)
+
+
+def _log_of_bits(mechanism: LongitudinalBits, count: int) -> float:
+    """Return log M of so many reports of bits, of which two differ, one each way, as for other unary mechanisms.
+
+    The number n of ones among m reports is sufficient for a bit, so that each bit's coefficient is the sum over n of
+    C(m, n) sqrt(P(n | own) P(n | other)).
     """
     from scipy.special import gammaln, logsumexp
 
-    if not isinstance(mechanism, LongitudinalRappor):
-        raise MechanismError(
-            "the reports of a user are not independent given the value",
-            where="error_probability(mechanism)",
-            got=type(mechanism).__name__,
-            expected="a mechanism without memory, LongitudinalRappor, or reports_per_user=1",
-            remedy="pass reports_per_user=1",
+    other, gain = mechanism.log_ones(count)
+    ones = np.arange(count + 1.0)
+    ways = gammaln(count + 1.0) - gammaln(ones + 1.0) - gammaln(count - ones + 1.0)
+    return 2.0 * min(0.0, float(logsumexp(ways + other + gain / 2)))
+
+
+def _log_of_responses(stages: ResponseStages, count: int) -> float:
+    """Return an upper bound of log M of so many responses: that of how many of them are either of the two values.
+
+    What is forgotten of the reports can only make two values more similar. Of m reports i are the one value, j the
+    other, and the rest one of the k - 2 others; the permanent response is the one value, the other, or one of those.
+    """
+    from scipy.special import gammaln, logsumexp, xlogy
+
+    first, second = np.indices((count + 1, count + 1)).reshape(2, -1).astype(np.float64)
+    others = stages.outputs - 2
+    possible = first + second <= count if others else first + second == count
+    first, second = first[possible], second[possible]
+    rest = count - first - second
+    ways = gammaln(count + 1.0) - gammaln(first + 1.0) - gammaln(second + 1.0) - gammaln(rest + 1.0)
+    elsewhere = xlogy(rest, others)  # relative to the probability of one output that is not the permanent response
+    kept = [stages.evidence * first + elsewhere, stages.evidence * second + elsewhere]
+    if others:
+        found = np.logaddexp(stages.evidence, math.log(others - 1)) if others > 1 else stages.evidence
+        kept.append(math.log(others) + rest * found)
+    own, other = (
+        logsumexp(
+            np.stack([kept[place] + stages.epsilon, *(part for at, part in enumerate(kept) if at != place)]), axis=0
         )
-    size, errors = len(mechanism.domain), []
-    for count in np.minimum(counts, MAX_REMEMBERED_REPORTS).tolist():
-        other, gain = mechanism.log_ones(count)
-        ones = np.arange(count + 1.0)
-        ways = gammaln(count + 1.0) - gammaln(ones + 1.0) - gammaln(count - ones + 1.0)
-        log = 2.0 * min(0.0, float(logsumexp(ways + other + gain / 2)))
-        together = RowSimilarity(np.array([[log]]), np.array([size - 1.0]), np.ones(1), _power_of_two(size * count))
-        errors.append(together.worst(1.0, bound))
-    return np.array(errors)
+        for place in (0, 1)
+    )
+    total = count * stages.log_other + stages.log_first_other
+    return min(0.0, float(logsumexp(ways + (own + other) / 2)) + total)
 
 
 def _log_of_subsets(epsilon: float, values: int, chosen: int) -> float:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from hubbub.auditing.attribute_ratios import enclose_attributes_rate
-from hubbub.auditing.closed_form_ratios import closed_form_ratio, flips_ratio, output_text_of
+from hubbub.auditing.closed_form_ratios import alike_ratio, closed_form_ratio, output_text_of
 from hubbub.auditing.exact_ratios import EnclosedRate, enclose_largest_rate
 from hubbub.auditing.planar_ratios import enclose_planar_rate
 from hubbub.auditing.probability_tables import (
@@ -24,7 +24,7 @@ from hubbub.core.progress import Progress, stepwise
 from hubbub.core.text import listed
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.several_attributes import SeveralAttributes
-from hubbub.sampling import PlanarGeometricLaw, TwoStageFlipLaw
+from hubbub.sampling import AskedBitsLaw, PlanarGeometricLaw, TwoStageLaw
 
 LOOSE_SHARE = 0.95  # of a claim: whoever realises less claims clearly too much
 MAX_QUICK_ENTRIES = 4_096  # values times values or outputs that are compared in some tenths of a second at most
@@ -97,10 +97,14 @@ def realised_share(mechanism: Mechanism) -> float | None:
 def prove_one_report_epsilon(mechanism: Mechanism) -> ExactEpsilon | None:
     """Return the exact epsilon of a single report, if several reports of one user spend less than their sum."""
     law = mechanism.law
-    if not isinstance(law, TwoStageFlipLaw):
+    if not isinstance(law, TwoStageLaw):
         return None
-    enclosed = enclose_largest_rate([flips_ratio(law.once)], mechanism.spent(1))
-    return _exact_epsilon(mechanism, enclosed, 1 << len(mechanism.domain))
+    outputs = output_text_of(mechanism)
+    closed, last = closed_form_ratio(mechanism, outputs), len(mechanism.domain) - 1
+    ratio = alike_ratio(law.once, outputs, *((0, last) if isinstance(law, AskedBitsLaw) else (0, 1)))
+    if closed is None or ratio is None:
+        return None
+    return _exact_epsilon(mechanism, enclose_largest_rate([ratio], mechanism.spent(1)), closed[1])
 
 
 def _exact_epsilon(mechanism: Mechanism, enclosed: EnclosedRate, outputs: int | None) -> ExactEpsilon:

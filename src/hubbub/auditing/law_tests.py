@@ -9,6 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
+from hubbub.auditing.asked_bit_tests import answer_scores, asked_bit_tests
 from hubbub.auditing.bit_row_tests import bit_row_tests, ones_scores
 from hubbub.auditing.count_tests import LawTest, Sensitivity, binomial_test, chi_square, several_tests
 from hubbub.auditing.hashed_output_tests import bucket_scores, hashed_output_tests
@@ -16,7 +17,15 @@ from hubbub.auditing.listed_output_tests import likelihood_scores, listed_output
 from hubbub.auditing.output_cells import output_cells
 from hubbub.auditing.serial_tests import correlation_test, serial_tests
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.mechanisms import LocalHashing, Matrix, Mechanism, RandomizedResponse, SampleOne, SampleOneWithFakes
+from hubbub.mechanisms import (
+    DBitFlip,
+    LocalHashing,
+    Matrix,
+    Mechanism,
+    RandomizedResponse,
+    SampleOne,
+    SampleOneWithFakes,
+)
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.mechanisms.several_attributes import SeveralAttributes
@@ -71,6 +80,9 @@ def _single_tests(
     mechanism: Mechanism, positions: Positions, codes: Codes, rng: np.random.Generator
 ) -> tuple[list[LawTest], Scores | None]:
     """Return the tests of outputs one by one, and scores that are uniform if these follow the law, if there are any."""
+    if isinstance(mechanism, DBitFlip):
+        tests = asked_bit_tests(mechanism, positions, codes)
+        return tests, Scores(answer_scores(mechanism, positions, codes, rng), positions)
     if isinstance(mechanism, LocalHashing):
         tests = hashed_output_tests(mechanism, positions, codes)
         return tests, Scores(bucket_scores(mechanism, positions, codes, rng), positions)

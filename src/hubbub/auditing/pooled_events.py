@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hubbub.auditing.empirical_bounds import EventCounts
 from hubbub.core.arrays import Array, Codes, Floats, Positions
-from hubbub.mechanisms import Geometric, LocalHashing, Mechanism, PlanarGeometric, RandomizedResponse
+from hubbub.mechanisms import DBitFlip, Geometric, LocalHashing, Mechanism, PlanarGeometric, RandomizedResponse
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
@@ -74,6 +74,8 @@ def _set_event(mechanism: Mechanism) -> tuple[str, Happens] | None:
             return np.asarray(own & ~other)
 
         return "the bucket is that of the value and not that of its partner", hashed
+    if isinstance(mechanism, DBitFlip):
+        return "the answer about the value's bucket is 1, and that about its partner's is not", _answered(mechanism)
     if isinstance(mechanism, SetValuedOracle) and isinstance(mechanism.output_space, BitRowOutputs):
 
         def bits(codes: Codes, first: Positions, second: Positions) -> NDArray[np.bool_]:
@@ -83,6 +85,19 @@ def _set_event(mechanism: Mechanism) -> tuple[str, Happens] | None:
 
         return "the value's bit is 1 and that of its partner is 0", bits
     return None
+
+
+def _answered(mechanism: DBitFlip) -> Happens:
+    """Return the event that the first bucket has a one and the second, if more than one is asked, a zero."""
+
+    def happens(codes: Codes, first: Positions, second: Positions) -> NDArray[np.bool_]:
+        asked, ones = mechanism.answered(codes)
+        rows, (own, other) = np.arange(len(codes)), (mechanism.bucket_of(each) for each in (first, second))
+        if mechanism.bits == 1:
+            return np.asarray(ones[rows, own] & ~ones[rows, other])
+        return np.asarray(ones[rows, own] & asked[rows, other] & ~ones[rows, other])
+
+    return happens
 
 
 def _side_event(mechanism: Mechanism, values: Positions) -> PooledEvent | None:

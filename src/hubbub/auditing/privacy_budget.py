@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from hubbub.core.text import plural
@@ -116,24 +117,40 @@ def budget_from_spending(
 def _largest_total(spending: Sequence[Spending], reports: int | None) -> float:
     """Return the most that `reports` reports spend, in the worst mix of mechanisms.
 
-    The cost of a further report by the same mechanism never grows, so the worst mix takes the most expensive next
-    report again and again. Beyond `MAX_MIXED_REPORTS` reports, each is taken to cost as much as the most expensive
-    first one. For the same reason a total that no longer grows never grows again, and bounds any number of reports.
+    What a further report by the same mechanism costs mostly never grows, so that the worst mix takes the dearest next
+    report again and again. Where it grows for a while, as for two reports from one permanent response, the least concave
+    function above the costs takes their place: the total is then an upper bound, unless there is but one mechanism.
+    Beyond `MAX_MIXED_REPORTS` reports, mechanisms whose total is bounded are taken to spend all of it, and each report
+    by another as much as the dearest first one. A total that no longer grows never grows again.
     """
+    bounded = [spend(UNLIMITED_REPORTS) == spend(2 * UNLIMITED_REPORTS) for spend in spending]
     if reports is None:
-        bounded = all(spend(UNLIMITED_REPORTS) == spend(2 * UNLIMITED_REPORTS) for spend in spending)
-        return sum(spend(UNLIMITED_REPORTS) for spend in spending) if bounded else math.inf
-    dearest_first = max(spend(1) for spend in spending)
-    if reports > MAX_MIXED_REPORTS or math.isinf(dearest_first):
-        return reports * dearest_first
-    by_one_mechanism = max(spend(reports) for spend in spending)
-    if by_one_mechanism >= reports * dearest_first:
-        return by_one_mechanism
-    counts = [0] * len(spending)
-    for _ in range(reports):
-        costs = [
-            spend(count + 1) - spend(count) if count else spend(1)
-            for spend, count in zip(spending, counts, strict=True)
-        ]
-        counts[costs.index(max(costs))] += 1
-    return sum(spend(count) for spend, count in zip(spending, counts, strict=True) if count)
+        return sum(spend(UNLIMITED_REPORTS) for spend in spending) if all(bounded) else math.inf
+    firsts = [spend(1) for spend in spending]
+    if len(spending) == 1 or math.isinf(max(firsts)):
+        return max(spend(reports) for spend in spending)
+    if all(spend(reports) == reports * first for spend, first in zip(spending, firsts, strict=True)):
+        return reports * max(firsts)
+    if reports > MAX_MIXED_REPORTS:
+        dearest = max((first for first, limit in zip(firsts, bounded, strict=True) if not limit), default=0.0)
+        limited = sum(spend(reports) for spend, limit in zip(spending, bounded, strict=True) if limit)
+        return limited + reports * dearest
+    costs = [cost for spend in spending for cost in _falling_costs([spend(count) for count in range(reports + 1)])]
+    return math.fsum(sorted(costs, reverse=True)[:reports])
+
+
+def _falling_costs(totals: Sequence[float]) -> list[float]:
+    """Return what each further report costs by the least concave function above the totals of 0, 1, ... reports."""
+    corners = [0]
+    for count, total in enumerate(totals):
+        while len(corners) > 1 and _slope(totals, corners[-2], corners[-1]) <= (
+            (total - totals[corners[-1]]) / max(1, count - corners[-1])
+        ):
+            corners.pop()
+        if count:
+            corners.append(count)
+    return [_slope(totals, start, end) for start, end in pairwise(corners) for _ in range(start, end)]
+
+
+def _slope(totals: Sequence[float], start: int, end: int) -> float:
+    return (totals[end] - totals[start]) / (end - start)

@@ -1,5 +1,6 @@
 """The likelihood of observed patterns as linear operators over the domain."""
 
+from hubbub.channels.asked_bits import AskedBitsChannel
 from hubbub.channels.base import Channel, check_entries, prefers_matrix, structured_only
 from hubbub.channels.bit_sets import BitSetChannel, HashedSetChannel
 from hubbub.channels.composite import (
@@ -20,6 +21,7 @@ from hubbub.channels.sparse import SparseChannel
 from hubbub.channels.stacked import StackedChannel
 
 __all__ = [
+    "AskedBitsChannel",
     "BitSetChannel",
     "Channel",
     "ConcatenatedChannel",

@@ -2,8 +2,7 @@
 
 The number of values in a unary or hashed report's set is the value's own bit and k - 1 independent others, whatever the
 value. The attribute of a report of `SampleOne` is chosen without looking at the values. Only few pairs of reports, or
-seeds, can be equal. Two reports from one permanent response agree in each bit with
-the same probability, whatever that response is.
+seeds, can be equal. How often two reports from one permanent response agree is known, whatever the value.
 """
 
 from __future__ import annotations
@@ -15,7 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.mechanisms import LocalHashing, LongitudinalRappor, Mechanism, SampleOne, SubsetSelection
+from hubbub.mechanisms import (
+    DBitFlip,
+    LocalHashing,
+    LongitudinalHashing,
+    LongitudinalResponse,
+    Mechanism,
+    SampleOne,
+    SubsetSelection,
+)
+from hubbub.mechanisms.longitudinal_unary import LongitudinalBits
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.outputs.output_enumeration import can_list
@@ -80,16 +88,34 @@ def pair_probabilities(mechanism: SetMechanism) -> PairProbabilities:
 
 def set_size_law(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
     """Return the law of the number of values in a report's set; None for mechanisms without sets of random size."""
+    if isinstance(mechanism, DBitFlip):
+        return _answers_law(mechanism, outputs)
     if not isinstance(mechanism, UnaryEncoding | LocalHashing):
         return None
     size, (true, other) = len(mechanism.domain), mechanism.support
-    rest = _binomial(size - 1, other)
-    probabilities = true * np.append(0.0, rest) + (1.0 - true) * np.append(rest, 0.0)
+    probabilities = _ones_law(size, true, other)
     counts = _users_by_ones(lambda part: mechanism.sets(outputs.codes[part]), outputs.counts, size)
     name, noun = (
         ("number of ones", "ones") if isinstance(mechanism, UnaryEncoding) else ("size of sets", "values in the set")
     )
     return KnownLaw(f"{name}, {type(mechanism).__name__}", counts, probabilities, noun)
+
+
+def _ones_law(size: int, true: float, other: float) -> Floats:
+    """Return the probabilities of 0 to `size` ones, one of which has another probability than the rest."""
+    rest = _binomial(size - 1, other)
+    return true * np.append(0.0, rest) + (1.0 - true) * np.append(rest, 0.0)
+
+
+def _answers_law(mechanism: DBitFlip, outputs: Outputs) -> KnownLaw:
+    """Return the law of the number of ones in answers: the value's own bucket is as likely asked as any other."""
+    buckets, asked = int(mechanism.buckets or 2), int(mechanism.bits or 1)
+    wrong = 1.0 / (1.0 + math.exp(mechanism.nats))
+    own = asked / buckets
+    probabilities = own * _ones_law(asked, 1.0 - wrong, wrong) + (1.0 - own) * _binomial(asked, wrong)
+    half = outputs.codes.shape[1] // 2
+    counts = _users_by_ones(lambda part: outputs.codes[part, half:], outputs.counts, asked)
+    return KnownLaw(f"number of ones, {type(mechanism).__name__}", counts, probabilities, "ones")
 
 
 def choice_law(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
@@ -102,19 +128,24 @@ def choice_law(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
 
 
 def agreement_law(mechanism: Mechanism, codes: Codes, first: Positions, second: Positions) -> KnownLaw | None:
-    """Return the law of the number of bits that two reports of a user have in common (`second` is -1 for none).
+    """Return the law of what two reports of a user have in common (`second` is -1 for none).
 
-    Both keep the permanent bit, or both flip it, with probability b^2 + (1-b)^2. Devices that forget their permanent
-    response send reports that agree less.
+    Devices that forget their permanent response send reports that agree less; so do those whose value changed.
     """
     several = second >= 0
-    if not isinstance(mechanism, LongitudinalRappor) or not several.any():
+    if not several.any():
         return None
     size, first, second = len(mechanism.domain), first[several], second[several]
-    different = _users_by_ones(lambda part: codes[first[part]] ^ codes[second[part]], np.ones(first.size), size)
-    agreeing = (1.0 + math.tanh(mechanism.log_odds / 2) ** 2) / 2
     name = f"two reports of one user, {type(mechanism).__name__}"
-    return KnownLaw(name, different[::-1], _binomial(size, agreeing), "bits in common")
+    if isinstance(mechanism, LongitudinalBits):
+        different = _users_by_ones(lambda part: codes[first[part]] ^ codes[second[part]], np.ones(first.size), size)
+        return KnownLaw(name, different[::-1], _ones_law(size, *mechanism.agreement()), "bits in common")
+    if isinstance(mechanism, LongitudinalResponse | LongitudinalHashing):
+        same = codes[first] == codes[second]
+        equal = float(np.count_nonzero(same if same.ndim == 1 else same.all(axis=1)))  # seeds are, too
+        counts, agreement = np.array([first.size - equal, equal]), mechanism.stages.agreement
+        return KnownLaw(name, counts, np.array([1.0 - agreement, agreement]), "outputs in common")
+    return None
 
 
 def _users_by_ones(rows: Callable[[slice], Codes], users: Floats, size: int) -> Floats:

@@ -113,7 +113,7 @@ class BitMoments(CountTable):
 
     own: float = 0.0
     other: float = 0.0
-    kept: Positions | None = None  # the bits of the values that theta is over
+    kept: Positions | None = None  # the bit of each value that theta is over
 
     def likelihood(self) -> tuple[Floats, Floats]:
         """Return columns as if each bit came from another user: consistent, and all that is needed."""
@@ -122,8 +122,7 @@ class BitMoments(CountTable):
 
     def _covariance(self, theta: Floats) -> Floats:
         mean = theta @ self.probabilities
-        shares = np.zeros(mean.size)
-        shares[slice(None) if self.kept is None else self.kept] = theta
+        shares = theta if self.kept is None else np.bincount(self.kept, weights=theta, minlength=mean.size)
         both = self.other + (self.own - self.other) * (shares[:, None] + shares[None, :])
         np.fill_diagonal(both, mean)
         return both - mean[:, None] * mean[None, :]

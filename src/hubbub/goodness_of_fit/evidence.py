@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from hubbub.core.arrays import Codes, Floats, Positions
+from hubbub.core.text import plural
 from hubbub.goodness_of_fit.ancillary_statistics import (
     KnownLaw,
     Outputs,
@@ -21,7 +22,7 @@ from hubbub.goodness_of_fit.ancillary_statistics import (
     set_size_law,
 )
 from hubbub.goodness_of_fit.count_tables import MIN_CELL_USERS, BitMoments, CountTable, sum_by_position
-from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms import DBitFlip, Mechanism
 from hubbub.outputs.output_enumeration import can_list_pairs, coarsen
 from hubbub.outputs.sent_outputs import AttributeSets, enumerate_sent
 from hubbub.reports import BitSums, Joint, Reports, Singles
@@ -70,6 +71,7 @@ def collect_evidence(reports: Reports, rng: np.random.Generator) -> Evidence:
                     add(every, mechanism, Outputs(codes, np.bincount(first, minlength=len(codes)).astype(np.float64)))
                     agreement = agreement_law(mechanism, codes, first, second)
                     agreements += [] if agreement is None else [agreement]
+                    limits += _changed_answers(mechanism, first, second)
                     limits.append(f"at most two {type(mechanism).__name__} reports of each user are used")
                 else:
                     add(every, mechanism, Outputs(codes, block.weights @ often))
@@ -181,6 +183,8 @@ def _single_tables(mechanism: Mechanism, outputs: Outputs, among: Positions | No
             CountTable(int(counts.sum()), counts, part.outputs.probabilities, part.outputs.text)
             for part, counts in zip(listed, tallies, strict=True)
         ]
+    if isinstance(mechanism, DBitFlip):
+        return [_answer_moments(mechanism, outputs, among)]
     if not isinstance(mechanism, SetMechanism):
         return None
     return [moments_of(mechanism, mechanism.support_counts(outputs.codes, outputs.counts), users, among)]
@@ -199,6 +203,32 @@ def moments_of(mechanism: SetMechanism, ones: Floats, users: int, among: Positio
         return f"sets with {domain.title(bit)}"
 
     return BitMoments(users, ones, probabilities, text, own=pair.own, other=pair.neither, kept=among)
+
+
+def _answer_moments(mechanism: DBitFlip, outputs: Outputs, among: Positions | None) -> BitMoments:
+    """Return how often each bucket has a one, with the probability that two have one together."""
+    buckets, asked = int(mechanism.buckets or 2), int(mechanism.bits or 1)
+    wrong = 1.0 / (1.0 + np.exp(mechanism.nats))
+    own = mechanism.bucket_of(np.arange(len(mechanism.domain)) if among is None else among)
+    probabilities = np.full((own.size, buckets), wrong * asked / buckets)
+    probabilities[np.arange(own.size), own] = (1.0 - wrong) * asked / buckets
+    both = asked * (asked - 1.0) / (buckets * (buckets - 1.0))  # are asked
+    return BitMoments(
+        int(outputs.counts.sum()),
+        mechanism.ones_by_bucket(outputs.codes, outputs.counts),
+        probabilities,
+        lambda bucket: f"ones for bucket {bucket}",
+        own=both * wrong * (1.0 - wrong),
+        other=both * wrong**2,
+        kept=own,
+    )
+
+
+def _changed_answers(mechanism: Mechanism, first: Positions, second: Positions) -> list[str]:
+    """Return a note about users whose answers are not always the same: the model has no probability for that."""
+    users = int(np.count_nonzero((second >= 0) & (first != second))) if isinstance(mechanism, DBitFlip) else 0
+    why = "their values changed, or their devices forgot"
+    return [f"of two DBitFlip reports, those of {plural(users, 'user')} differ: {why}"] if users else []
 
 
 def _pair_tables(

@@ -328,7 +328,7 @@ def described_fields(described: Domain | Mechanism) -> dict[str, Any]:
     else:
         fields = _signature_fields(described)
         if isinstance(described, mechanisms.RandomizedResponse):  # given by one of them, and the other follows
-            del fields["p" if described.p is None else "epsilon"]
+            fields.pop("p" if described.p is None else "epsilon", None)
         fields = {name: str(value) if isinstance(value, Fraction) else value for name, value in fields.items()}
     assert all(not isinstance(value, float) or math.isfinite(value) for value in fields.values())  # noqa: S101
     kind = kebab(type(described).__name__) if isinstance(described, Domain) else kind_of(type(described))

@@ -1,11 +1,13 @@
 """Known conditional distributions P(output | value), one file for each family."""
 
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.d_bit_flip import DBitFlip
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.geometric import Geometric, TruncatedGeometric
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.local_hashing import LocalHashing
-from hubbub.mechanisms.longitudinal_rappor import LongitudinalRappor
+from hubbub.mechanisms.longitudinal_response import LongitudinalHashing, LongitudinalResponse
+from hubbub.mechanisms.longitudinal_unary import LongitudinalRappor, LongitudinalUnary
 from hubbub.mechanisms.matrix import Cloaking, Matrix
 from hubbub.mechanisms.one_among_fakes import SampleOneWithFakes
 from hubbub.mechanisms.one_at_random import SampleOne
@@ -20,12 +22,16 @@ from hubbub.mechanisms.unary_encoding import OptimizedUnary, Rappor
 __all__ = [
     "Cloaking",
     "CrosswiseModel",
+    "DBitFlip",
     "Exponential",
     "ForcedResponse",
     "Geometric",
     "Laplace",
     "LocalHashing",
+    "LongitudinalHashing",
     "LongitudinalRappor",
+    "LongitudinalResponse",
+    "LongitudinalUnary",
     "Matrix",
     "Mechanism",
     "OptimizedUnary",

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,15 +103,19 @@ class LocalHashing(SetValuedOracle):
     domain: Domain
     epsilon: float
     buckets: int | None = None
+    best_name: ClassVar[str] = "OLH"  # in the literature, with the default number of buckets
+    binary_name: ClassVar[str] = "BLH"  # with two
 
     def __post_init__(self) -> None:
         self._check()
-        where = "LocalHashing(buckets=)"
-        buckets = default_buckets(self.epsilon) if self.buckets is None else self.buckets
+        self._check_buckets(default_buckets(self.epsilon) if self.buckets is None else self.buckets)
+
+    def _check_buckets(self, buckets: object) -> None:
+        where = f"{type(self).__name__}(buckets=)"
         number = as_integer(buckets, MechanismError, where=where, expected="a whole number from 2")
         if not 2 <= number <= MAX_BUCKETS:
             what, expected = "the number of buckets is out of range", f"from 2 to {MAX_BUCKETS}"
-            remedy = "leave buckets out for the best number (OLH), or use 2 (BLH)"
+            remedy = f"leave buckets out for the best number ({self.best_name}), or use 2 ({self.binary_name})"
             raise MechanismError(what, where=where, got=number, expected=expected, remedy=remedy)
         object.__setattr__(self, "buckets", number)
 
@@ -121,7 +126,7 @@ class LocalHashing(SetValuedOracle):
     @property
     def _keep(self) -> float:
         """P(b = h(x))."""
-        return 1 / (1 + (self._g - 1) * math.exp(-self.epsilon))
+        return 1 / (1 + (self._g - 1) * math.exp(-self.log_ratio))
 
     @property
     def support(self) -> Support:
@@ -136,7 +141,7 @@ class LocalHashing(SetValuedOracle):
     @cached_property
     def output_space(self) -> OutputSpace:
         """Seed and bucket."""
-        return HashedOutputs(self._g, "LocalHashing")
+        return HashedOutputs(self._g, type(self).__name__)
 
     def matrix(self, seed: int = 0) -> Floats:
         """Return P(bucket | value) for one seed.
@@ -152,7 +157,7 @@ class LocalHashing(SetValuedOracle):
             A row for each value, a column for each bucket.
         """
         own = hash_v1(np.array([seed], dtype=np.uint64), np.arange(len(self.domain)), self._g)
-        other = self._keep * math.exp(-self.epsilon)
+        other = self._keep * math.exp(-self.log_ratio)
         return np.where(own[:, None] == np.arange(self._g, dtype=np.uint64)[None, :], self._keep, other)
 
     def log_high(self, codes: Codes) -> Floats:

@@ -106,13 +106,18 @@ class RandomizedResponse(FrequencyOracle):
         return f"RandomizedResponse(domain={self.domain!r}, {given})"
 
     @property
+    def log_ratio(self) -> float:
+        """The log-likelihood of an output for its own value, less that for another one."""
+        return self.epsilon
+
+    @property
     def support(self) -> Support:
         """An output points at itself."""
         if self.p is not None:
             return Support(float(self.p), float((1 - self.p) / (len(self.domain) - 1)))
-        # Dividing by exp(epsilon) keeps a large epsilon from overflowing.
-        other = math.exp(-self.epsilon) / (1 + (len(self.domain) - 1) * math.exp(-self.epsilon))
-        return Support(other * math.exp(self.epsilon), other)
+        # Dividing by the exponential keeps a large one from overflowing.
+        other = math.exp(-self.log_ratio) / (1 + (len(self.domain) - 1) * math.exp(-self.log_ratio))
+        return Support(other * math.exp(self.log_ratio), other)
 
     @property
     def outputs(self) -> Array:
@@ -122,7 +127,7 @@ class RandomizedResponse(FrequencyOracle):
     @cached_property
     def output_space(self) -> OutputSpace:
         """The values of the domain."""
-        return value_outputs(self.domain, "RandomizedResponse")
+        return value_outputs(self.domain, type(self).__name__)
 
     def matrix(self) -> Floats:
         """Return P(z | x): one probability on the diagonal, one elsewhere.
@@ -149,8 +154,8 @@ class RandomizedResponse(FrequencyOracle):
             place = np.full(values, -1, dtype=np.int64)
             place[among] = np.arange(among.size)
             codes, values = place[codes], among.size
-        log_other = -self.epsilon - math.log1p((len(self.domain) - 1) * math.exp(-self.epsilon))
-        log_at = log_other + self.epsilon
+        log_other = -self.log_ratio - math.log1p((len(self.domain) - 1) * math.exp(-self.log_ratio))
+        log_at = log_other + self.log_ratio
         if self.p is not None:
             log_at, log_other = (math.log(chance) for chance in self.support)
         return DiagonalPlusConstantChannel(values, codes, log_at=log_at, log_elsewhere=log_other)

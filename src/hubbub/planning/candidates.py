@@ -18,6 +18,7 @@ from hubbub.core.text import kebab, nearest_name
 from hubbub.domains import Domain
 from hubbub.intake.study_entries import MECHANISMS, full_kind
 from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.longitudinal import Longitudinal
 from hubbub.mechanisms.mechanism_kinds import find_kind, own_kinds
 from hubbub.planning.answers import Privacy
 from hubbub.planning.every_kind import missing_arguments
@@ -147,7 +148,8 @@ def _with_budget(
     reach = domain.diameter if radius is None else float(radius)
     parts = []
     for kind, share in kinds:
-        own = epsilon / reports / (reach if kind.metric else 1.0)
+        each = 1 if issubclass(kind, Longitudinal) else reports  # of reports that share one budget
+        own = epsilon / each / (reach if kind.metric else 1.0)
         parts.append((kind(domain, epsilon=own), share))  # type: ignore[call-arg]  # all kinds here take one
     return _candidate(name, epsilon, tuple(parts), reports, radius, kinds=True)
 
@@ -156,7 +158,7 @@ def _candidate(
     name: str, epsilon: float | None, parts: Parts, reports: int, radius: float | None, *, kinds: bool = False
 ) -> Candidate:
     for mechanism, _ in parts:
-        if reports > 1 and mechanism.remembers and not hasattr(mechanism, "draw_permanent"):
+        if reports > 1 and mechanism.remembers and not isinstance(mechanism, Longitudinal):
             raise _refused(
                 "several reports of one user cannot be simulated for this mechanism",
                 type(mechanism).__name__,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.mechanisms import LongitudinalRappor, Mechanism
+from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.longitudinal import Longitudinal
 from hubbub.planning.candidates import Candidate
 from hubbub.planning.pattern_simulation import split_users
 from hubbub.reports import Block, Reports, Singles
@@ -27,7 +28,7 @@ def draw_reports(candidate: Candidate, users: int, truth: Floats, rng: np.random
 
 def _outputs(mechanism: Mechanism, held: Positions, reports: int, rng: np.random.Generator) -> list[Codes]:
     words = source_of(rng)
-    if reports > 1 and isinstance(mechanism, LongitudinalRappor):  # all reports of a user share one memory
+    if reports > 1 and isinstance(mechanism, Longitudinal):  # all reports of a user share one memory
         kept = mechanism.draw_permanent(held, words)
         return [mechanism.draw_instantaneous(kept, words) for _ in range(reports)]
     return [mechanism.report(held, words) for _ in range(reports)]

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.likelihood import Point
-from hubbub.mechanisms import Geometric, LocalHashing, Mechanism, PlanarGeometric, SubsetSelection
+from hubbub.mechanisms import DBitFlip, Geometric, LocalHashing, Mechanism, PlanarGeometric, SubsetSelection
 from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.reports import Reports
@@ -124,6 +124,8 @@ class _Targets:
             bits = np.zeros((aims.size, size), dtype=bool)
             bits[np.arange(aims.size), self.positions[aims]] = True
             return np.packbits(bits, axis=1)
+        if isinstance(mechanism, DBitFlip):
+            return self._answers(mechanism, self.positions[aims])
         if isinstance(mechanism, LocalHashing):
             return self._seeds(mechanism)[aims]
         if isinstance(mechanism, SubsetSelection):
@@ -161,6 +163,17 @@ class _Targets:
         best = weight.argmin(axis=0)
         return np.stack([seeds[best], buckets[best, np.arange(size)]], axis=1)
 
+    def _answers(self, mechanism: DBitFlip, aims: Positions) -> Codes:
+        """Return for each value a one for its bucket, and zeros for the likeliest other ones."""
+        buckets, asked = int(mechanism.buckets or 2), int(mechanism.bits or 1)
+        mass = np.bincount(mechanism.bucket_of(self.positions), weights=self.shares, minlength=buckets)
+        likeliest, own = np.argsort(-mass, kind="stable"), mechanism.bucket_of(aims)
+        rows = np.zeros((2, aims.size, buckets), dtype=bool)
+        rows[:, np.arange(aims.size), own] = True
+        for number, bucket in enumerate(own.tolist()):
+            rows[0, number, likeliest[likeliest != bucket][: asked - 1]] = True
+        return np.concatenate(np.packbits(rows, axis=2), axis=1)
+
     def _subsets(self, mechanism: SubsetSelection, aims: Positions) -> Codes:
         """Return for each value the subset of it and the least likely others."""
         size, chosen = len(mechanism.domain), int(mechanism.size or 1)
@@ -186,6 +199,8 @@ def _output_text(mechanism: Mechanism, codes: Codes, noun: str = "output", times
     often = "" if times == 1 else f" {times} times"
 
     def text(column: int) -> str:
+        if isinstance(mechanism, DBitFlip):
+            return f"a one for bucket {int(mechanism.answers(codes[column])[0].argmax())} alone{often}"
         if isinstance(mechanism, UnaryEncoding):
             value = int(np.unpackbits(codes[column], count=len(mechanism.domain)).argmax())
             return f"a one for {mechanism.domain.title(value)} alone{often}"

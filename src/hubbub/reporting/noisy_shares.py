@@ -9,13 +9,15 @@ import numpy as np
 
 from hubbub.core.arrays import Codes, Floats
 from hubbub.domains import Domain
-from hubbub.mechanisms import Geometric, Mechanism, PlanarGeometric
+from hubbub.mechanisms import DBitFlip, Geometric, Mechanism, PlanarGeometric
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.reports import BitSums, Block, Joint, Reports, Singles
 
 OUTPUT_COUNTS = "how often each value was reported"
 CLAMPED_COUNTS = "how often each value was reported (outputs outside the domain count at the nearest value)"
 MENTION_COUNTS = "how often each value was among the ones, or in the set, of a report, as a share of all such mentions"
+
+BUCKET_COUNTS = "how often each value's bucket had a one, in equal parts for the values in it"
 
 
 class NoisyShares(NamedTuple):
@@ -61,6 +63,9 @@ def _counts_by_value(mechanism: Mechanism, codes: Codes | None, counts: Floats) 
     domain: Domain = mechanism.domain
     if codes is None:
         return counts, MENTION_COUNTS
+    if isinstance(mechanism, DBitFlip):
+        ones, buckets = mechanism.ones_by_bucket(codes, counts), mechanism.bucket_of(np.arange(len(domain)))
+        return (ones / np.bincount(buckets))[buckets], BUCKET_COUNTS
     if isinstance(mechanism, SetValuedOracle):
         return mechanism.support_counts(codes, counts), MENTION_COUNTS
     if isinstance(mechanism, Geometric):

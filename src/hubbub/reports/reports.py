@@ -175,7 +175,7 @@ class Reports(Portable):
 
         Parameters
         ----------
-        mechanism : Rappor, LongitudinalRappor or OptimizedUnary
+        mechanism : Rappor, OptimizedUnary, LongitudinalRappor or LongitudinalUnary
             The mechanism that the users ran.
         ones : array of int
             How many users sent a one for each value, in the order of ``domain.labels``.
@@ -206,7 +206,7 @@ class Reports(Portable):
                 "this mechanism does not send one bit for each value",
                 where=where,
                 got=type(mechanism).__name__,
-                expected="Rappor, LongitudinalRappor or OptimizedUnary",
+                expected="Rappor, OptimizedUnary, LongitudinalRappor or LongitudinalUnary",
                 remedy="use from_outputs or from_counts",
             )
         sums = check_counts(ones, f"{where}(ones=)")

@@ -1,5 +1,6 @@
 """Where randomness comes from, the exact laws behind real reports, and the draws of simulations."""
 
+from hubbub.sampling.asked_bits_law import AskedBitsLaw
 from hubbub.sampling.base import FixedLaw, Law
 from hubbub.sampling.frequency_oracle_laws import (
     BitFlipLaw,
@@ -7,16 +8,17 @@ from hubbub.sampling.frequency_oracle_laws import (
     ResponseLaw,
     SetResponseLaw,
     SubsetLaw,
-    TwoStageFlipLaw,
 )
 from hubbub.sampling.geometric_noise import LineNoiseLaw
 from hubbub.sampling.lattice_noise import PlanarGeometricLaw, PlanarTableLaw
 from hubbub.sampling.random_source import RandomSource, SystemSource
 from hubbub.sampling.simulation_draws import Randomness, SeededSource, choose_rows, source_of, two_sided_geometric
 from hubbub.sampling.two_answer_law import TwoAnswerLaw
+from hubbub.sampling.two_stage_laws import TwoStageFlipLaw, TwoStageLaw, TwoStageResponseLaw
 from hubbub.sampling.weight_tables import TableLaw
 
 __all__ = [
+    "AskedBitsLaw",
     "BitFlipLaw",
     "FixedLaw",
     "FractionResponseLaw",
@@ -34,6 +36,8 @@ __all__ = [
     "TableLaw",
     "TwoAnswerLaw",
     "TwoStageFlipLaw",
+    "TwoStageLaw",
+    "TwoStageResponseLaw",
     "choose_rows",
     "source_of",
     "two_sided_geometric",

@@ -107,33 +107,6 @@ class BitFlipLaw(Law):
 
 
 @dataclass(frozen=True)
-class TwoStageFlipLaw(Law):
-    """Noisy bits in two stages: a permanent row, and reports that turn each of its bits with turned / 2^width."""
-
-    permanent: BitFlipLaw
-    turned: int
-
-    @property
-    def once(self) -> BitFlipLaw:
-        """The law of a single report."""
-        values, width = self.permanent.values, self.permanent.width
-        own, other = (
-            self.turned * ((1 << width) - one) + ((1 << width) - self.turned) * one
-            for one in (self.permanent.own, self.permanent.other)
-        )
-        return BitFlipLaw(values, 2 * width, own, other)
-
-    def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
-        """Draw first reports of people who have no permanent row yet."""
-        return self.report(self.permanent.draw(positions, source), source)
-
-    def report(self, rows: NDArray[np.uint8], source: RandomSource) -> NDArray[np.uint8]:
-        """Turn bits of permanent rows."""
-        turns = BitFlipLaw(self.permanent.values, self.permanent.width, self.turned, self.turned)
-        return rows ^ turns.draw(np.zeros(len(rows), dtype=np.int64), source)
-
-
-@dataclass(frozen=True)
 class SubsetLaw(Law):
     """A subset of `size` values that leaves the true one out with probability out / 2^width, and is otherwise any."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from hubbub.core.text import percent
-from hubbub.mechanisms import Cloaking, LocalHashing, Mechanism, Split, SubsetSelection
+from hubbub.mechanisms import Cloaking, DBitFlip, LocalHashing, Mechanism, Split, SubsetSelection
 from hubbub.mechanisms.one_among_fakes import SampleOneWithFakes
 from hubbub.mechanisms.output_spaces import PairOutputs
 from hubbub.mechanisms.several_attributes import SeveralAttributes
@@ -62,6 +64,12 @@ def _sentence(mechanism: Mechanism) -> str:
         return (
             f"All possible answers are dealt into {mechanism.buckets} groups by chance, and a group is sent: with a "
             f"chance of {percent(mechanism.support.true)} the one that your answer is in."
+        )
+    if isinstance(mechanism, DBitFlip):
+        right = percent(1.0 / (1.0 + math.exp(-mechanism.nats)))
+        return (
+            f"All possible answers are put into {mechanism.buckets} groups. About {mechanism.bits} of them, chosen by "
+            f"chance, it is said whether your answer is in that group; this is right with a chance of {right}."
         )
     listed = mechanism.outputs
     if listed is not None and not mechanism.answers_in_domain:  # a matrix, or a mechanism of somebody's own

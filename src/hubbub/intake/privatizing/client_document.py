@@ -30,11 +30,12 @@ from hubbub.core.files import write_file
 from hubbub.core.progress import Progress, stepwise
 from hubbub.intake.privatizing.device_tables import compute_tables, new_file
 from hubbub.intake.study_files import read_study
-from hubbub.mechanisms import LongitudinalRappor, Mechanism
+from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.longitudinal import Longitudinal
 
 CLIENT_FORMAT_VERSION = 1
-COUNTS = ("width", "size", "buckets", "reach")  # entries of laws that are no probabilities
 OWN_KIND = "matrix"  # what a mechanism that is not hubbub's own is to clients: a table of outputs
+COUNTS = ("width", "size", "buckets", "reach", "bits")  # entries of laws that are no probabilities
 BOX = ("south", "west", "north", "east")
 
 
@@ -188,7 +189,7 @@ def _promise(mechanism: Mechanism) -> dict[str, Any]:
     if unit is not None:
         entries["unit"], pair = unit, f"two values 1 {unit} apart"
     most = _factor(mechanism.epsilon, unit)
-    if isinstance(mechanism, LongitudinalRappor):
+    if isinstance(mechanism, Longitudinal):
         entries["first"] = repr(mechanism.first)
         most = f"{_factor(mechanism.first)}, and all reports about one value together {most}"
     return entries | {"promise": f"One report changes the odds between {pair} by at most a factor of {most}."}

@@ -711,6 +711,19 @@ class BitRow {
     this.bytes[position >> 3] ^= 0x80 >> (position & 7);
   }
 
+  has(position) {
+    return (this.bytes[position >> 3] & (0x80 >> (position & 7))) > 0;
+  }
+
+  /** Return the row that a text has; null for other texts. */
+  static read(count, text) {
+    const row = new BitRow(count);
+    const digits = text.replace(/^0x/, "");
+    if (digits.length !== 2 * row.bytes.length || !/^[0-9a-fA-F]+$/.test(digits)) return null;
+    row.bytes.forEach((_, place) => (row.bytes[place] = parseInt(digits.slice(2 * place, 2 * place + 2), 16)));
+    return row.bytes.at(-1) & ((1 << (-count & 7)) - 1) ? null : row;
+  }
+
   text() {
     return `0x${hexadecimal(this.bytes)}`;
   }
@@ -733,12 +746,23 @@ function drawBits(random, count, position, borders) {
   return row;
 }
 
-/** Flip each bit of a row with probability turned / 2^width. */
+/** Flip each one of a row with the first probability over 2^width, each zero with the second. */
 function flipBits(random, row, borders) {
   random.each(row.count, borders.size, (value, bytes, start) => {
-    if (borders.isAbove(bytes, start, 0)) row.flip(value);
+    if (borders.isAbove(bytes, start, row.has(value) ? 0 : 1)) row.flip(value);
   });
   return row;
+}
+
+/** Return different places of a list, each drawn from those that are left. */
+function drawPlaces(draws) {
+  const moved = new Map(); // only those that were exchanged
+  return draws.map((draw, at) => {
+    const other = at + Number(draw());
+    const place = moved.get(other) ?? other;
+    moved.set(other, moved.get(at) ?? at);
+    return place;
+  });
 }
 
 const WORD = (1n << 64n) - 1n;
@@ -972,31 +996,136 @@ function readUnary(law, values, random) {
   return (position) => drawBits(random, values.count, position, borders).text();
 }
 
-function readLongitudinal(law, values, random) {
-  const width = law.width();
-  const one = law.weight("one", 1n, power(width - 1) + 1n);
-  const permanent = new Borders(width, [power(width) - one, one]);
-  const turned = new Borders(width, [law.weight("turned", 1n, power(width - 1) + 1n)]);
-  const { count } = values;
-  const draw = (position) => flipBits(random, drawBits(random, count, position, permanent), turned).text();
-  draw.permanent = (position) => drawBits(random, count, position, permanent).text();
-  draw.instantaneous = (text) => {
-    const row = new BitRow(count);
-    const digits = typeof text === "string" ? text.replace(/^0x/, "") : "";
-    const fits = digits.length === 2 * row.bytes.length && /^[0-9a-fA-F]+$/.test(digits);
-    const byteAt = (place) => parseInt(digits.slice(2 * place, 2 * place + 2), 16);
-    if (fits) row.bytes.forEach((_, place) => (row.bytes[place] = byteAt(place)));
-    if (!fits || row.bytes.at(-1) & ((1 << (-count & 7)) - 1)) {
-      throw new ClientError("not a permanent response", {
-        where: "instantaneous(permanent)",
-        got: `something of type ${kindOf(text)}`, // the response is as private as the value
-        expected: `0x and ${2 * row.bytes.length} hexadecimal digits: ${count} bits, then zeros`,
-        remedy: "pass what permanent(value) returned for this study",
-      });
-    }
-    return flipBits(random, row, turned).text();
+// Of a mechanism with memory, `permanent` makes a response from a position and from earlier ones of the same person,
+// `report` makes a report of it, `write` turns it into a text, and `read` turns that back (null: a text of others).
+
+/** Return the draw of a mechanism with memory. */
+function remembered({ permanent, report, write, read, form }) {
+  function kept(text, where) {
+    const response = typeof text === "string" ? read(text) : null;
+    if (response !== null) return response;
+    throw new ClientError("not a permanent response", {
+      where,
+      got: `something of type ${kindOf(text)}`, // the response is as private as the value
+      expected: form,
+      remedy: "pass what permanent(value) returned for this study",
+    });
+  }
+  const draw = (position) => report(permanent(position, []));
+  draw.permanent = (position, earlier) => {
+    const known = earlier.map((text) => kept(text, "permanent(value, mechanism, earlier)"));
+    return write(permanent(position, known));
   };
+  draw.instantaneous = (text) => report(kept(text, "instantaneous(permanent)"));
   return draw;
+}
+
+function readTwoRows(law, values, random, kind) {
+  const [width, { count }] = [law.width(), values];
+  const isRappor = kind === "longitudinal-rappor"; // whose bits are all alike
+  const atMostHalf = (name) => law.weight(name, 1n, power(width - 1) + 1n);
+  const other = atMostHalf(isRappor ? "one" : "other");
+  const own = isRappor ? power(width) - other : law.weight("own", 1n, power(width));
+  const raised = atMostHalf(isRappor ? "turned" : "raised");
+  const lost = isRappor ? raised : atMostHalf("lost");
+  const [bits, flips] = [new Borders(width, [own, other]), new Borders(width, [lost, raised])];
+  return remembered({
+    permanent: (position) => drawBits(random, count, position, bits),
+    report: (row) => flipBits(random, row, flips).text(),
+    write: (row) => row.text(),
+    read: (text) => BitRow.read(count, text),
+    form: `0x and ${2 * ((count + 7) >> 3)} hexadecimal digits: ${count} bits, then zeros`,
+  });
+}
+
+/** Return the functions that respond among `count` positions: permanently, and to that response. */
+function twoResponses(law, count, random) {
+  const width = law.width();
+  return ["permanent", "instantaneous"].map((name) =>
+    random.response(count, random.event(width, law.weight(name, 1n, power(width)))),
+  );
+}
+
+/** Return the whole number below a limit that a text is, as a BigInt; null for other texts. */
+function wholeBelow(text, limit) {
+  const number = /^[0-9]{1,20}$/.test(text) ? BigInt(text) : limit;
+  return number < limit ? number : null;
+}
+
+function readTwoResponses(law, values, random) {
+  const [respond, repeat] = twoResponses(law, values.count, random);
+  return remembered({
+    permanent: respond,
+    report: (kept) => values.text(repeat(Number(kept))),
+    write: String,
+    read: (text) => wholeBelow(text, BigInt(values.count)),
+    form: `a whole number below ${values.count}`,
+  });
+}
+
+/** Responses to hashes: the seed stays, and each bucket has one permanent response. */
+function readTwoHashes(law, _values, random) {
+  const buckets = law.count("buckets", 2, MAX_BUCKETS);
+  const [respond, repeat] = twoResponses(law, buckets, random);
+  const limits = [WORD + 1n, BigInt(buckets), BigInt(buckets)];
+  return remembered({
+    permanent(position, earlier) {
+      const seed = earlier[0]?.[0] ?? fromBytes(random.bytes(8));
+      const own = bucketOf(seed, position, buckets);
+      return earlier.find((kept) => kept[0] === seed && Number(kept[2]) === own) ?? [seed, respond(own), own];
+    },
+    report: ([seed, kept]) => `${seed}:${repeat(Number(kept))}`,
+    write: (kept) => kept.join(":"),
+    read(text) {
+      const kept = text.split(":").map((part, at) => wholeBelow(part, limits[at] ?? 0n));
+      return kept.length === 3 && !kept.includes(null) ? kept : null;
+    },
+    form: `a seed and two buckets below ${buckets}, with colons between`,
+  });
+}
+
+/** Answers about some buckets: which ones stays, and all values whose bucket is not among them have one response. */
+function readAsked(law, values, random) {
+  const buckets = law.count("buckets", 2, values.count);
+  const bits = law.count("bits", 1, buckets);
+  const width = law.width();
+  const weights = ["own", "other"].map((name) => law.weight(name, 1n, power(width)));
+  const borders = new Borders(width, weights);
+  const draws = Array.from({ length: bits }, (_, place) => random.below(BigInt(buckets - place)));
+  function ask() {
+    const row = new BitRow(buckets);
+    for (const bucket of drawPlaces(draws)) row.flip(bucket);
+    return row;
+  }
+  const places = (row) => Array.from({ length: buckets }, (_, bucket) => bucket).filter((bucket) => row.has(bucket));
+  const report = ({ asked, ones }) => asked.text() + hexadecimal(ones.bytes);
+  return remembered({
+    permanent(position, earlier) {
+      const asked = earlier[0]?.asked ?? ask();
+      const bucket = Number((BigInt(position) * BigInt(buckets)) / BigInt(values.count));
+      const own = asked.has(bucket) ? bucket : -1;
+      const found = earlier.find((kept) => kept.asked.text() === asked.text() && kept.own === own);
+      if (found) return found;
+      const ones = new BitRow(buckets);
+      const listed = places(asked);
+      random.each(bits, borders.size, (at, bytes, start) => {
+        if (borders.isAbove(bytes, start, listed[at] === own ? 0 : 1)) ones.flip(listed[at]);
+      });
+      return { asked, ones, own };
+    },
+    report,
+    write: (kept) => `${report(kept)}:${kept.own}`,
+    read(text) {
+      const [written, last, more] = text.replace(/^0x/, "").split(":");
+      const half = 2 * ((buckets + 7) >> 3);
+      const [asked, ones] = [0, half].map((start) => BitRow.read(buckets, written.slice(start, start + half)));
+      const own = last === "-1" ? -1 : wholeBelow(last, BigInt(buckets));
+      if (written.length !== 2 * half || more !== undefined || !asked || !ones || own === null) return null;
+      const isOdd = places(asked).length !== bits || places(ones).some((bucket) => !asked.has(bucket));
+      return isOdd || (own >= 0 && !asked.has(Number(own))) ? null : { asked, ones, own: Number(own) };
+    },
+    form: `0x and ${4 * ((buckets + 7) >> 3)} hexadecimal digits, a colon, and a bucket or -1`,
+  });
 }
 
 function readSubset(law, values, random) {
@@ -1009,12 +1138,8 @@ function readSubset(law, values, random) {
     const row = new BitRow(count);
     const out = leavesOut();
     if (!out) row.flip(position);
-    const others = Uint32Array.from({ length: count - 1 }, (_, place) => place + (place >= position));
-    draws.forEach((draw, place) => {
-      const other = place + Number(draw()); // as many draws with the true value as without it
-      [others[place], others[other]] = [others[other], others[place]];
-    });
-    for (const other of others.subarray(0, out ? size : size - 1)) row.flip(other);
+    const others = drawPlaces(draws); // as many draws with the true value as without it
+    for (const other of others.slice(0, out ? size : size - 1)) row.flip(other + (other >= position));
     return row.text();
   };
 }
@@ -1122,12 +1247,16 @@ const ALL_DOMAINS = Object.keys(DOMAINS);
 const LAWS = {
   cloaking: [ALL_DOMAINS, readCloaking],
   "crosswise-model": [["categories"], readDesign],
+  "d-bit-flip": [ALL_DOMAINS, readAsked],
   exponential: [ALL_DOMAINS, readRows],
   "forced-response": [["categories"], readDesign],
   geometric: [["integers"], readGeometric],
   laplace: [["integers", "bins"], readLaplace],
   "local-hashing": [ALL_DOMAINS, readHashing],
-  "longitudinal-rappor": [ALL_DOMAINS, readLongitudinal],
+  "longitudinal-hashing": [ALL_DOMAINS, readTwoHashes],
+  "longitudinal-rappor": [ALL_DOMAINS, readTwoRows],
+  "longitudinal-response": [ALL_DOMAINS, readTwoResponses],
+  "longitudinal-unary": [ALL_DOMAINS, readTwoRows],
   matrix: [ALL_DOMAINS, readRows],
   "optimized-unary": [ALL_DOMAINS, readUnary],
   piecewise: [["integers", "bins"], readWindow],
@@ -1145,7 +1274,9 @@ const LAWS = {
   warner: [["categories"], readDesign],
 };
 const KINDS = Object.keys(LAWS);
-const PART_KINDS = KINDS.filter((kind) => LAWS[kind][1] !== readSeveral && LAWS[kind][1] !== readLongitudinal);
+const WITH_MEMORY = [readTwoRows, readTwoResponses, readTwoHashes, readAsked];
+const MEMORY_KINDS = KINDS.filter((kind) => WITH_MEMORY.includes(LAWS[kind][1]));
+const PART_KINDS = KINDS.filter((kind) => LAWS[kind][1] !== readSeveral && !MEMORY_KINDS.includes(kind));
 
 /** Return the draw of a law; the numbers in it are checked. */
 function readLaw(law, values, random, kinds = KINDS) {
@@ -1168,14 +1299,14 @@ function readMechanism(name, content, values, random) {
   const epsilon = law.checked("epsilon", isNumber, "a number as a text, or null if there is no bound");
   about.epsilon = epsilon === null ? null : Number(epsilon);
   if (law.has("unit")) about.unit = law.text("unit");
-  if (draw.kind === "longitudinal-rappor") about.first = law.float("first", about.epsilon);
+  if (draw.permanent) about.first = law.float("first", about.epsilon);
   law.close();
   return { draw, about: Object.freeze(about) };
 }
 
 // --- memory ----------------------------------------------------------------------------------------------------------
 
-/** Permanent responses of longitudinal RAPPOR, kept in a storage of the page's choice. */
+/** Permanent responses of mechanisms with memory, kept in a storage of the page's choice. */
 class ResponseMemory {
   #storage;
 
@@ -1229,7 +1360,7 @@ class ResponseMemory {
   permanent(mechanism, position, draw) {
     const responses = this.read(mechanism);
     if (!Object.hasOwn(responses, position)) {
-      responses[position] = draw();
+      responses[position] = draw(Object.values(responses));
       const [key, content] = [this.key(mechanism), JSON.stringify(responses)];
       let kept = null;
       try {
@@ -1350,7 +1481,8 @@ export class Client {
     const { draw, about } = this.#named(mechanism);
     if (draw.permanent && this.#memory) {
       const position = positionOf(this.#values, value);
-      return draw.instantaneous(this.#memory.permanent(about.name, position, () => draw.permanent(position)));
+      const drawn = (earlier) => draw.permanent(position, earlier);
+      return draw.instantaneous(this.#memory.permanent(about.name, position, drawn));
     }
     const together = LAWS[draw.kind][1] === readSeveral;
     return draw(together ? this.#values.coordinates(value) : positionOf(this.#values, value));
@@ -1373,9 +1505,13 @@ export class Client {
     return { mechanism: about.name, output, key, ...(user === undefined ? {} : { user }) };
   }
 
-  /** Return the permanent response of longitudinal RAPPOR, to be kept while the value stays, and never sent. */
-  permanent(value, mechanism) {
-    return this.#longitudinal(mechanism).permanent(positionOf(this.#values, value));
+  /**
+   * Return the permanent response of a mechanism with memory, to be kept for the value, and never sent.
+   *
+   * `earlier` are the responses that are kept for other values of the same person.
+   */
+  permanent(value, mechanism, earlier = []) {
+    return this.#longitudinal(mechanism).permanent(positionOf(this.#values, value), [earlier].flat());
   }
 
   /** Return one report from a permanent response, to be sent. */
@@ -1384,13 +1520,13 @@ export class Client {
   }
 
   /**
-   * Keep the permanent responses of longitudinal RAPPOR in a storage, and make all further reports from them.
+   * Keep the permanent responses of mechanisms with memory in a storage, and make all further reports from them.
    *
    * Returns what is kept, in words for people.
    */
   remember(storage) {
     const memory = new ResponseMemory(storage, this.fingerprint);
-    const names = this.mechanisms.filter(({ kind }) => kind === "longitudinal-rappor").map(({ name }) => name);
+    const names = this.mechanisms.filter(({ kind }) => MEMORY_KINDS.includes(kind)).map(({ name }) => name);
     if (!names.length) return "Nothing is kept on this device.";
     for (const name of names) memory.read(name); // what cannot be read is told now, not at the first report
     this.#memory = memory;
@@ -1405,7 +1541,7 @@ export class Client {
     throw new ClientError("this mechanism has no permanent response", {
       where: `study.json, mechanism ${about.name}`,
       got: about.kind,
-      expected: "longitudinal-rappor",
+      expected: `one of ${MEMORY_KINDS.join(", ")}`,
       remedy: "use privatize",
     });
   }
