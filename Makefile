@@ -13,7 +13,7 @@ CREATED := $(VENV)/.created
 RUNTIME := $(VENV)/.runtime
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
-CODE := src tests scripts benchmarks docs/conf.py docs/_extensions docs/gallery
+CODE := src tests scripts benchmarks examples docs/conf.py docs/_extensions docs/gallery
 DOCS := $(VENV)/.docs
 # One thread for linear algebra each: the tests themselves run side by side. Compiled modules are kept, whatever the
 # environment says, because the tests start hundreds of processes that would each compile them anew.

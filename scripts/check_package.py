@@ -6,7 +6,8 @@
 3. The wheel is pure Python (py3-none-any), and every file of the package is in it. The source distribution has the
    tests, the documentation and the files that a packager looks for.
 4. The wheel is installed in a new environment with what it requires, and nothing else. In an empty folder, far from the
-   sources, `hubbub --version`, the README's first example, `hubbub new` and `hubbub demo` run there. With the extra
+   sources, `hubbub --version`, the README's first example, `hubbub new` and `hubbub demo` run there. The package of
+   examples/own-mechanism is installed beside it, and `hubbub audit` finds its mechanism. With the extra
    `serve`, a collector of the new study takes a report there, gives it back to `hubbub collect`, and stops.
 
 The tools (build, twine, setuptools) get an environment of their own; where they cannot be installed, those of the
@@ -42,6 +43,7 @@ IN_SOURCES = (
     "Makefile",
     "clients/javascript/hubbub-client.js",
     "docs/index.md",
+    "examples/own-mechanism/pyproject.toml",
     "tests/conftest.py",
 )
 MACHINES = ("x86_64", "aarch64")
@@ -183,6 +185,14 @@ def check_installed(wheel: Path, folder: Path) -> None:
         raise PackageError(f"the installed program did not write {', '.join(missing)}")
 
 
+def check_own_mechanism(folder: Path) -> None:
+    """Install the example package in that environment, and audit its mechanism."""
+    python, project = environment_python(folder / "alone"), folder / "own-mechanism"
+    shutil.copytree(ROOT / "examples" / "own-mechanism", project, ignore=LEFT_OUT)
+    run(python, *PIP, "install", "--quiet", "--no-deps", project, folder=folder)
+    run(program_of(python), "audit", project / "study.toml", "--draws", "200", folder=folder / "empty")
+
+
 def check_collector(wheel: Path, folder: Path) -> None:
     """Add what the collector needs to that environment, and let the installed program take a report."""
     python, empty = environment_python(folder / "alone"), folder / "empty"
@@ -244,6 +254,8 @@ def main() -> int:
                 check_machines(python, wheel, work)
             check_installed(wheel, work)
             print("installed alone: version, first example, new and demo ran", flush=True)
+            check_own_mechanism(work)
+            print("installed beside it: a package with a mechanism of its own, which was audited", flush=True)
             check_collector(wheel, work)
             print("installed with the extra serve: a report was taken, and counted", flush=True)
         except PackageError as error:

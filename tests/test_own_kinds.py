@@ -622,7 +622,7 @@ def test_the_example_package_works_from_end_to_end(run: Run) -> None:
 
 @pytest.mark.usefixtures("package")
 def test_a_class_has_the_kind_under_which_its_package_offers_it() -> None:
-    import clock_reports  # type: ignore[import-not-found]
+    import clock_reports
 
     assert kind_of(clock_reports.ClockWindow) == "clock-window"  # also where nothing was read before
     Path("study.toml").write_text(Path("study.toml").read_text().replace("clock-window", "clock_reports:ClockWindow"))

@@ -13,6 +13,7 @@ from hubbub.planning.inversion_variance import InversionMap, deviation_ratio, su
 from hubbub.planning.pattern_simulation import PatternTable
 from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import truths_from
+from hubbub.solvers import invert
 
 TEN = hb.Integers(0, 9)
 TOWN = hb.Grid(5, 4, cell=0.5)
@@ -39,7 +40,7 @@ def test_the_closed_form_is_the_published_one() -> None:
     assert olh == pytest.approx((e - 1 + 5) ** 2 / (users * (e - 1) ** 2 * (5 - 1)))
 
 
-@pytest.mark.parametrize("reports", ["k-RR", "RAPPOR", "OUE", "subsets", "OLH", "noise", "map"])
+@pytest.mark.parametrize("reports", ["k-RR", "RAPPOR", "OUE", "subsets", "OLH", "noise", "endless", "tall", "map"])
 def test_inversion_spreads_as_its_closed_form_says(reports: str) -> None:
     mechanism = {
         "k-RR": hb.RandomizedResponse(TEN, 1.0),
@@ -48,6 +49,8 @@ def test_inversion_spreads_as_its_closed_form_says(reports: str) -> None:
         "subsets": hb.SubsetSelection(TEN, 1.0),
         "OLH": hb.LocalHashing(TEN, 1.0),
         "noise": hb.TruncatedGeometric(TEN, 1.0),
+        "endless": hb.Geometric(TEN, 1.0),
+        "tall": hb.Matrix(TEN, list(range(14)), np.random.default_rng(3).dirichlet(np.full(14, 0.5), size=10)),
         "map": hb.PlanarGeometric(TOWN, 2.0),
     }[reports]
     truth = truths_from("zipf", mechanism.domain)[0].probabilities
@@ -62,6 +65,10 @@ def test_inversion_spreads_as_its_closed_form_says(reports: str) -> None:
     wrong = simulator.variance(truth, 2_000)
     assert wrong is not None
     assert deviation_ratio(batch.squares, wrong * 0.8) != pytest.approx(1.0, abs=away)  # a planted fault
+    if simulator.tables is not None and simulator.inversion is not None:
+        counts = simulator.tables.draw(500, truth, 2, np.random.default_rng(6))
+        inverted = [invert(simulator.tables.reports(own)) for own in counts]
+        np.testing.assert_allclose(simulator.inversion.apply(counts.astype(float)), inverted, atol=1e-9)
 
 
 @pytest.mark.parametrize("mechanism", [hb.RandomizedResponse(TEN, 8.0), hb.OptimizedUnary(hb.Integers(0, 19), 8.0)])

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from itertools import combinations_with_replacement, product
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,6 +23,7 @@ from hubbub.solvers import invert
 from hubbub.solvers.inversion import null_deviations
 from hubbub.solvers.output_weights import weights_of_outputs
 from hubbub.solvers.repairs import base_cut, norm_cut, normalised, projected
+from terminal import hubbub
 
 Floats = NDArray[np.float64]
 
@@ -493,6 +495,46 @@ def test_what_needs_a_distribution_refuses_anything_else(ask: Callable[[hb.Repor
     reports = hb.Reports.from_outputs(mechanism, ["a", "a", "a", "b"])
     with pytest.raises(hb.HubbubError, match="not a distribution"):
         ask(reports, hb.estimate(reports, "inv"))
+
+
+STUDY = """version = 1
+[domain]
+kind = "categories"
+labels = ["a", "b", "c"]
+[mechanisms.light]
+kind = "randomized-response"
+epsilon = 2.0
+[mechanisms.heavy]
+kind = "randomized-response"
+epsilon = 0.5
+"""
+
+
+def test_the_terminal_says_what_plain_inversion_is(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
+    rows = ["mechanism,output", *["light,a"] * 30, *["light,b"] * 3, *["heavy,a"] * 9, *["heavy,c"] * 2]
+    (tmp_path / "r.csv").write_text("\n".join(rows) + "\n")
+    shown = hubbub("estimate", "study.toml", "r.csv", "--method", "inv", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "No intervals and verdicts: these shares are no distribution" in shown.stderr
+    assert "none: only a distribution has one" in shown.stdout
+    assert "-0." in shown.stdout
+    told = hubbub("estimate", "study.toml", "r.csv", "--method", "inv", "--json", cwd=tmp_path)
+    document = json.loads(told.stdout)
+    assert (document["log_likelihood"], document["gap"], document["interval"], document["unique"]) == (None,) * 4
+    reports = hb.read_reports(tmp_path / "r.csv", tmp_path / "study.toml")
+    shares = [entry["probability"] for entry in document["estimate"]]
+    np.testing.assert_allclose(shares, hb.estimate(reports, "inv").probabilities, atol=1e-15)
+    refused = hubbub("estimate", "study.toml", "r.csv", "--method", "inv", "--fakes", "1%", cwd=tmp_path)
+    assert (refused.returncode, "not a distribution" in refused.stderr) == (2, True)
+    page = hubbub("report", "study.toml", "r.csv", "--method", "inv", "-o", "p.html", cwd=tmp_path)
+    assert (page.returncode, "not a distribution" in page.stderr) == (2, True)
+    cut = hubbub("estimate", "study.toml", "r.csv", "--method", "norm-cut", "--json", cwd=tmp_path)
+    assert json.loads(cut.stdout)["method"] == "norm-cut"
+    assert (
+        hubbub("plan", "study.toml", "--users", "50", "--method", "base-cut", "--runs", "5", cwd=tmp_path).returncode
+        == 0
+    )
 
 
 def test_a_memory_without_a_formula_counts_as_one_output() -> None:

@@ -61,7 +61,7 @@ class InversionMap:
         if not fitted.min() > 0.0 or np.linalg.cond(matrix / np.sqrt(fitted)) > MAX_CONDITION:
             return None
         inverse = np.linalg.pinv((matrix / np.sqrt(fitted)).T).T / np.sqrt(fitted)[:, None]
-        return cls(table, inverse[table.codes].astype(np.float64), 0.0)
+        return cls(table, inverse.astype(np.float64), 0.0)  # patterns are in the order of outputs
 
     def apply(self, counts: Floats) -> Floats:
         """Return the inverted shares of each study, which may be negative."""

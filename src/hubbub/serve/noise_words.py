@@ -9,7 +9,7 @@ import numpy as np
 from hubbub.core.text import percent
 from hubbub.mechanisms import Cloaking, DBitFlip, LocalHashing, Mechanism, Split, SubsetSelection
 from hubbub.mechanisms.one_among_fakes import SampleOneWithFakes
-from hubbub.mechanisms.output_spaces import PairOutputs
+from hubbub.mechanisms.output_spaces import LabelOutputs, PairOutputs
 from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.mechanisms.survey_designs import SurveyDesign
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
@@ -71,9 +71,9 @@ def _sentence(mechanism: Mechanism) -> str:
             f"All possible answers are put into {mechanism.buckets} groups. About {mechanism.bits} of them, chosen by "
             f"chance, it is said whether your answer is in that group; this is right with a chance of {right}."
         )
-    listed = mechanism.outputs
-    if listed is not None and not mechanism.answers_in_domain:  # a matrix, or a mechanism of somebody's own
-        return f"One of {len(listed):,} outputs is sent, drawn by chances that depend on the answer."
+    space = mechanism.output_space
+    if isinstance(space, LabelOutputs) and not mechanism.answers_in_domain:  # a matrix, or one of somebody's own
+        return f"One of {space.size:,} outputs is sent, drawn by chances that depend on the answer."
     low, high = _kept(mechanism)
     chance = percent(high) if high - low < EQUAL else f"{percent(low)} to {percent(high)}, depending on the answer"
     others = "otherwise another one, rather a near one than a far one" if mechanism.metric else "otherwise another one"
