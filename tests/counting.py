@@ -56,8 +56,9 @@ def places(mechanism: hb.Mechanism, outputs: Outputs) -> NDArray[np.int64]:
         return lookup[outputs[:, 0]]
     if isinstance(mechanism, hb.DBitFlip):  # up to eight buckets
         lookup = np.full(1 << 16, len(listed))
-        lookup[listed[:, 0].astype(np.int64) << 8 | listed[:, 1]] = np.arange(len(listed))
-        return lookup[outputs[:, 0].astype(np.int64) << 8 | outputs[:, 1]]
+        keys, sent = (rows[:, 0].astype(np.int64) << 8 | rows[:, 1] for rows in (listed, outputs))
+        lookup[keys] = np.arange(len(listed))
+        return np.asarray(lookup[sent], dtype=np.int64)
     if listed.ndim == 2:  # pairs: all rows of a column, then the next column
         size = listed[-1] - listed[0] + 1
         away = outputs - listed[0]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 import hubbub as hb
 from hubbub.domains import Subset
+from hubbub.mechanisms.longitudinal import Longitudinal
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -215,18 +216,17 @@ def longitudinal(draw: st.DrawFn, most: int = 6) -> hb.LongitudinalRappor:
 
 
 @st.composite
-def with_memory(
-    draw: st.DrawFn, most: int = 6
-) -> hb.LongitudinalUnary | hb.LongitudinalResponse | hb.LongitudinalHashing:
+def with_memory(draw: st.DrawFn, most: int = 6) -> Longitudinal:
     """Unary, k-RR and hashed reports with memory."""
     domain, epsilon = draw(categories(most) | integers(most)), draw(epsilons())
     first = draw(st.floats(0.01, 0.6)) * epsilon  # optimized reports cannot tell much more
-    kinds: list[Callable[[], Any]] = [
+    kinds: list[Callable[[], Longitudinal]] = [
         lambda: hb.LongitudinalUnary(domain, epsilon, first, *draw(st.sampled_from(UNARY_STAGES))),
         lambda: hb.LongitudinalResponse(domain, epsilon, first),
         lambda: hb.LongitudinalHashing(domain, epsilon, first, draw(st.none() | st.integers(2, 5))),
     ]
-    return draw(st.sampled_from(kinds))()
+    kind: Callable[[], Longitudinal] = draw(st.sampled_from(kinds))
+    return kind()
 
 
 @st.composite

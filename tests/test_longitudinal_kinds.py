@@ -46,7 +46,7 @@ def response(size: int, epsilon: float) -> Floats:
 def responses(size: int, epsilon: float, first: float) -> tuple[Floats, Floats]:
     """Return the matrices of both stages: k-RR with epsilon, and what makes k-RR with `first` of it."""
     kept = response(size, epsilon)
-    return kept, np.linalg.solve(kept, response(size, first))
+    return kept, np.linalg.solve(kept, response(size, first)).astype(np.float64)
 
 
 @cache
@@ -70,7 +70,7 @@ def bit_stages(epsilon: float, first: float, kinds: tuple[str, str]) -> tuple[Fl
 
 
 def chance_of_bits(bits: Sequence[int], ones: Floats) -> float:
-    return math.prod(one if bit else 1 - one for bit, one in zip(bits, ones, strict=True))
+    return float(math.prod(one if bit else 1 - one for bit, one in zip(bits, ones, strict=True)))
 
 
 def by_hand(mechanism: Longitudinal, sent: Sequence[Any]) -> list[float]:
@@ -111,6 +111,7 @@ def any_output(mechanism: Longitudinal, data: st.DataObject) -> Any:
         return tuple(data.draw(st.lists(st.integers(0, 1), min_size=size, max_size=size)))
     if isinstance(mechanism, hb.LongitudinalResponse):
         return mechanism.domain.labels.tolist()[data.draw(st.integers(0, size - 1))]
+    assert isinstance(mechanism, hb.LongitudinalHashing)
     return data.draw(st.sampled_from([7, 4711])), data.draw(st.integers(0, int(mechanism.buckets or 2) - 1))
 
 
@@ -172,16 +173,12 @@ def test_single_reports_have_first(mechanism: Longitudinal) -> None:
 
 
 def test_symmetric_bits_twice_are_rappor_with_memory() -> None:
-    rappor, unary = (
-        kind(DIGITS, 3.0, 1.0, *stages)  # type: ignore[operator]
-        for kind, stages in ((hb.LongitudinalRappor, ()), (hb.LongitudinalUnary, ("sue", "sue")))
-    )
+    rappor = hb.LongitudinalRappor(DIGITS, 3.0, 1.0)
+    unary = hb.LongitudinalUnary(DIGITS, 3.0, 1.0, "sue", "sue")
     rng = np.random.default_rng(1)
     users = rng.integers(0, 2, size=(40, 5, 10))
-    reports = [
-        of_users(mechanism, [[np.array(row) for row in user] for user in users]) for mechanism in (rappor, unary)
-    ]
-    logs = [each.channel.log_dense() for each in reports]
+    sent = [[np.array(row) for row in user] for user in users]
+    logs = [of_users(each, sent).channel.log_dense() for each in (rappor, unary)]
     np.testing.assert_allclose(np.sort(logs[0].sum(axis=0)), np.sort(logs[1].sum(axis=0)), rtol=1e-13)
     assert [rappor.spent(count) for count in (1, 2, 9)] == pytest.approx([unary.spent(count) for count in (1, 2, 9)])
 
@@ -569,7 +566,7 @@ def test_devices_draw_what_the_library_does(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_seed_and_the_responses_of_buckets_stay(tmp_path: Path) -> None:
-    client, described = device(tmp_path, "longitudinal-hashing")
+    client, _ = device(tmp_path, "longitudinal-hashing")
     kept: dict[int, str] = {}
     for value in [*range(10), *range(10)]:
         kept[value] = client.permanent(value, earlier=list(kept.values()))
@@ -598,7 +595,7 @@ def test_what_is_asked_and_the_answers_stay(tmp_path: Path) -> None:
         assert text.endswith(f":{bucket}" if asked[0, bucket] else ":-1")
 
 
-NOT_KEPT = {
+NOT_KEPT: dict[str, list[Any]] = {
     "longitudinal-unary": ["", "0x", "0xff", "0xffff", "zz", None, 4711],
     "longitudinal-response": ["", "10", "-1", "1.0", "0x1", " 1", None, 1],
     "longitudinal-hashing": ["", "1:2", "1:3:0", "1:0:3", "18446744073709551616:0:0", "1:0:0:0", "a:0:0", None, 7],
@@ -611,9 +608,9 @@ def test_anything_but_a_permanent_response_is_refused_and_not_repeated(kind: str
     client, _ = device(tmp_path, kind)
     for text in NOT_KEPT[kind]:
         with pytest.raises(ClientError, match="not a permanent response") as caught:
-            client.instantaneous(text)  # type: ignore[arg-type]
+            client.instantaneous(text)
         with pytest.raises(ClientError, match="not a permanent response") as also:
-            client.permanent(3, earlier=[text])  # type: ignore[list-item]
+            client.permanent(3, earlier=[text])
         assert "earlier" in also.value.where
         assert not text or str(text) not in str(caught.value) or len(str(text)) < 5
     good = {"longitudinal-unary": "0xff80", "longitudinal-response": "9", "longitudinal-hashing": "1:2:0"}

@@ -118,10 +118,10 @@ def _largest_total(spending: Sequence[Spending], reports: int | None) -> float:
     """Return the most that `reports` reports spend, in the worst mix of mechanisms.
 
     What a further report by the same mechanism costs mostly never grows, so that the worst mix takes the dearest next
-    report again and again. Where it grows for a while, as for two reports from one permanent response, the least concave
-    function above the costs takes their place: the total is then an upper bound, unless there is but one mechanism.
-    Beyond `MAX_MIXED_REPORTS` reports, mechanisms whose total is bounded are taken to spend all of it, and each report
-    by another as much as the dearest first one. A total that no longer grows never grows again.
+    report again and again. Where it grows for a while, as for two reports from one permanent response, the least
+    concave function above the costs takes their place: the total is then an upper bound, unless there is but one
+    mechanism. Beyond `MAX_MIXED_REPORTS` reports, mechanisms whose total is bounded are taken to spend all of it, and
+    each report by another as much as the dearest first one. A total that no longer grows never grows again.
     """
     bounded = [spend(UNLIMITED_REPORTS) == spend(2 * UNLIMITED_REPORTS) for spend in spending]
     if reports is None:

@@ -56,7 +56,7 @@ class AskedBitsChannel(Channel):
         """Return theta @ stored."""
         if theta.ndim > 1:
             return np.reshape([self.forward(row) for row in theta], (*theta.shape[:-1], self.patterns))
-        shares = np.bincount(self._bucket_of, weights=theta, minlength=self._buckets)
+        shares = np.bincount(self._bucket_of, weights=theta, minlength=self._buckets).astype(np.float64)
         return self._combined(self._ones.members(shares), self._unasked.members(shares), float(shares.sum()))
 
     def backward(self, ratio: Floats) -> Floats:

@@ -123,9 +123,9 @@ class DBitFlip(Longitudinal):
     --------
     >>> import hubbub as hb
     >>> usage = hb.DBitFlip(hb.Integers(0, 23), epsilon=2.0, buckets=8, bits=3)
-    >>> sent = usage.privatize([7], rng=0)
+    >>> sent = usage.privatize([7], rng=3)
     >>> usage.answers(sent)  # -1 where nothing was asked
-    array([[-1, -1, -1,  0, -1,  0,  1, -1]], dtype=int8)
+    array([[ 0,  0,  1, -1, -1, -1, -1, -1]], dtype=int8)
     >>> usage.spent(1000), usage.spent_over_values(24)
     (2.0, 8.0)
     """
@@ -297,16 +297,17 @@ class DBitFlip(Longitudinal):
     def _log_of_others(self, codes: Codes) -> Floats:
         """Return the log-likelihood for values whose bucket was not asked."""
         right = -math.log1p(math.exp(-self.nats))
-        ones = np.bitwise_count(codes[:, codes.shape[1] // 2 :]).sum(axis=1, dtype=np.int64)
+        ones: Positions = np.bitwise_count(codes[:, codes.shape[1] // 2 :]).sum(axis=1, dtype=np.int64)
         choices = math.lgamma(self._b + 1) - math.lgamma(self._d + 1) - math.lgamma(self._b - self._d + 1)
-        return self._d * right - ones * self.nats - choices
+        logs: Floats = self._d * right - ones * self.nats - choices
+        return logs
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return the log-likelihoods: an answer about the value's own bucket is worth `nats`, for or against it."""
         asked, ones = self.answered(codes)
         told = np.where(asked, np.where(ones, self.nats, -self.nats), 0.0).T
         own = self.bucket_of(np.arange(len(self.domain)) if among is None else among)
-        return np.asarray(told[own] + self._log_of_others(codes))
+        return np.asarray(told[own] + self._log_of_others(codes), dtype=np.float64)
 
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
         """Return sums over packed rows of buckets where a matrix would be large."""

@@ -18,7 +18,7 @@ are given is that of one response with `first`.)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
@@ -137,14 +137,14 @@ class LongitudinalResponse(Longitudinal, RandomizedResponse):
     >>> daily = hb.LongitudinalResponse(hb.Integers(0, 9), epsilon=2.0, first=0.5)
     >>> kept = daily.permanent([3, 3, 7], rng=0)
     >>> daily.instantaneous(kept, rng=1)
-    array([8, 2, 7])
+    array([4, 7, 7])
     >>> [round(daily.spent(reports), 3) for reports in (1, 2, 100)]  # two tell more than twice as much as one
-    [0.5, 1.179, 2.0]
+    [0.5, 1.078, 2.0]
     """
 
     domain: Domain
     epsilon: float
-    first: float
+    first: float = field(kw_only=True)
     without_memory: ClassVar[str] = "RandomizedResponse"
 
     def __init__(self, domain: Domain, epsilon: float, first: float) -> None:
@@ -215,8 +215,8 @@ class LongitudinalHashing(Longitudinal, LocalHashing):
     """Local hashing with memory (LOLOHA), for users who report about a value again and again, or about a changing one.
 
     The device draws a **seed** once and keeps it. The value is hashed into g buckets under this seed (`hash_v1`), the
-    **permanent response** is g-RR to the bucket with epsilon, and each report is g-RR to the permanent response, so that
-    both stages together are g-RR with `first`. Outputs are a structured array (seed, bucket).
+    **permanent response** is g-RR to the bucket with epsilon, and each report is g-RR to the permanent response, so
+    that both stages together are g-RR with `first`. Outputs are a structured array (seed, bucket).
 
     Guarantee: `first`-local differential privacy for one report, and `epsilon` for all reports about one value
     together; m of them spend as much as those of `LongitudinalResponse` among g values (`spent`). **If the value
@@ -237,8 +237,8 @@ class LongitudinalHashing(Longitudinal, LocalHashing):
         Plain epsilon of a single report, less than `epsilon`.
     buckets
         The number of buckets, from 2 (BiLOLOHA); None for the published best number (OLOLOHA): with a = e^epsilon and
-        b = e^first, 1 more than (1 - a^2 + sqrt(a^4 - 14 a^2 + 12 a b (1 - a b) + 12 a^3 b + 1)) / (6 (a - b)), rounded,
-        and at least 2.
+        b = e^first, (1 - a^2 + sqrt(a^4 - 14 a^2 + 12 a b (1 - a b) + 12 a^3 b + 1)) / (6 (a - b)), rounded, and 1
+        more, but at least 2.
 
     Raises
     ------
@@ -254,7 +254,7 @@ class LongitudinalHashing(Longitudinal, LocalHashing):
     3
     >>> kept = daily.permanent([7], rng=0)
     >>> daily.instantaneous(kept, rng=1)
-    array([(11749869230777074271, 2)], dtype=[('seed', '<u8'), ('bucket', '<u4')])
+    array([(11749869230777074271, 1)], dtype=[('seed', '<u8'), ('bucket', '<u4')])
     >>> daily.spent(100), daily.spent_over_values(50)
     (3.0, 9.0)
     """

@@ -193,7 +193,7 @@ class LongitudinalRappor(LongitudinalBits):
     >>> monday = daily.instantaneous(kept, rng=1)
     >>> tuesday = daily.instantaneous(kept, rng=2)
     >>> [round(daily.spent(reports), 3) for reports in (1, 2, 100)]
-    [0.5, 0.957, 2.0]
+    [0.5, 0.945, 2.0]
     """
 
     domain: Domain
@@ -227,8 +227,8 @@ class LongitudinalUnary(LongitudinalBits):
     The **permanent response** is a row of bits, drawn once for a person and a value: as by `Rappor` ("sue", each bit
     right with probability e^(epsilon/2) / (1 + e^(epsilon/2))) or by `OptimizedUnary` ("oue", P(1 | own bit) = 1/2 and
     P(1 | another's) = 1 / (1 + e^epsilon)). The **instantaneous response**, drawn anew for each report, flips each
-    permanent bit with probability r ("sue"), or sends a permanent one as 1 with probability 1/2 and a permanent zero with
-    probability r ("oue"). r is the solution of ::
+    permanent bit with probability r ("sue"), or sends a permanent one as 1 with probability 1/2 and a permanent zero
+    with probability r ("oue"). r is the solution of ::
 
         log(p (1 - q) / (q (1 - p))) = first
 
@@ -268,7 +268,7 @@ class LongitudinalUnary(LongitudinalBits):
     >>> kept = daily.permanent([3, 3, 7], rng=0)
     >>> monday = daily.instantaneous(kept, rng=1)
     >>> [round(daily.spent(reports), 3) for reports in (1, 2, 100)]
-    [0.5, 0.968, 2.0]
+    [0.5, 0.954, 2.0]
     """
 
     domain: Domain
