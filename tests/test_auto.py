@@ -270,6 +270,8 @@ EVERY: list[hb.Mechanism] = [
     hb.DBitFlip(ABC, 3.0),
     hb.LocalHashing(ABC, 1.5),
     hb.SubsetSelection(ABC, 1.0),
+    hb.SquareWave(LINE, 1.0),
+    hb.Piecewise(LINE, 1.0),
     hb.Geometric(LINE, 0.5),
     hb.TruncatedGeometric(LINE, 0.5),
     hb.Laplace(hb.Bins([0, 1, 1.1, 5, 30]), 0.5),

@@ -153,7 +153,7 @@ def test_reports_with_a_memory_are_drawn_with_it() -> None:
     users = 4_000
     reports = draw_reports(candidate, users, np.array([0.7, 0.1, 0.1, 0.1]), np.random.default_rng(4))
     assert reports.users == users
-    assert reports.epsilon_per_user() == (2.0, 0.0)
+    assert reports.epsilon_per_user() == (candidate.parts[0][0].spent(2), 0.0)
     probabilities = hb.estimate(reports, "mle").probabilities
     assert abs(probabilities[0] - 0.7) < 0.1
 

@@ -50,15 +50,18 @@ function setWords(domain, output) {
   return `marked: ${named.join("; ")}${more} (${inside.length} of ${size} possible answers)`;
 }
 
-const SETS = ["rappor", "optimized-unary", "longitudinal-rappor", "subset-selection"];
+const SETS = ["rappor", "optimized-unary", "longitudinal-rappor", "longitudinal-unary", "subset-selection"];
+const HASHED = ["local-hashing", "longitudinal-hashing"];
 const DESIGNS = ["warner", "forced-response", "unrelated-question", "crosswise-model"];
-const OWN_WORDS = ["matrix", "cloaking", "geometric", ...DESIGNS]; // outputs that are words already
+const NUMBERS = ["geometric", "square-wave", "piecewise"]; // also beyond the values
+const OWN_WORDS = ["matrix", "cloaking", ...NUMBERS, ...DESIGNS]; // outputs that are words already
 
 /** Return an output of a law in words: one for each attribute that it says something about. */
 export function outputWords(domain, law, output) {
   if (domain.kind === "product") {
     if (SETS.includes(law.kind)) return ["a row of marks, one for each combination of answers"];
-    if (law.kind === "local-hashing") return [hashWords(law, output)];
+    if (HASHED.includes(law.kind)) return [hashWords(law, output)];
+    if (law.kind === "d-bit-flip") return [answerWords(law, output)];
     const parts = law.parts ?? {};
     const domains = new Map(domain.attributes.map((attribute) => [attribute.name, attribute]));
     return Object.entries(JSON.parse(output)).flatMap(([name, own]) =>
@@ -66,7 +69,8 @@ export function outputWords(domain, law, output) {
     );
   }
   if (SETS.includes(law.kind)) return [setWords(domain, output)];
-  if (law.kind === "local-hashing") return [hashWords(law, output)];
+  if (HASHED.includes(law.kind)) return [hashWords(law, output)];
+  if (law.kind === "d-bit-flip") return [answerWords(law, output)];
   if (OWN_WORDS.includes(law.kind)) return [output];
   if (output.includes(":") && domain.kind === "grid") {
     const [column, row] = output.split(":").map(Number);
@@ -76,3 +80,11 @@ export function outputWords(domain, law, output) {
 }
 
 const hashWords = ({ buckets }, output) => `group ${Number(output.split(":")[1]) + 1} of ${buckets}, dealt by chance`;
+
+/** Return the answers about some groups, two rows of marks written as hexadecimal digits, in words. */
+function answerWords({ buckets, bits }, output) {
+  const half = 2 * Math.ceil(buckets / 8);
+  const marks = [...output.slice(2 + half)].map((digit) => parseInt(digit, 16).toString(2)).join("");
+  const ones = [...marks].filter((bit) => bit === "1").length;
+  return `about ${bits} of ${buckets} groups of answers; yes to ${ones} of them`;
+}
