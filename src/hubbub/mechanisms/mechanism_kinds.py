@@ -72,8 +72,8 @@ def register_mechanism(kind: str, mechanism: Kind) -> None:
     ...         return weights / weights.sum(axis=1, keepdims=True)
     >>> hb.register_mechanism("lazy", Lazy)
     >>> plan = hb.plan("lazy", domain=hb.Integers(0, 3), epsilon=1.0, users=1_000, method="inv-p", runs=20)
-    >>> plan.settings[0].name
-    'lazy'
+    >>> plan.to_frame()["candidate"].tolist()
+    ['lazy']
     """
     checked = check_name(short_name(kind) or kind, TAKEN, WHERE, MechanismError, kind="kind", argument="kind")
     checked_class = _checked(mechanism, f"{WHERE}(mechanism)", MechanismError)
