@@ -28,7 +28,10 @@ ADDED = {
     "Grid": ("width", "height", "over", "cell", "locate"),
     "CrosswiseModel": ("chances",),
     "ForcedResponse": ("chances",),
-    "LongitudinalRappor": ("permanent", "instantaneous"),
+    **dict.fromkeys(
+        ("DBitFlip", "LongitudinalHashing", "LongitudinalRappor", "LongitudinalResponse", "LongitudinalUnary"),
+        ("permanent", "instantaneous", "spent_over_values"),
+    ),
     "UnrelatedQuestion": ("chances",),
     "Warner": ("chances",),
 }

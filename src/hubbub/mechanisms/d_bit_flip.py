@@ -299,7 +299,7 @@ class DBitFlip(Longitudinal):
         right = -math.log1p(math.exp(-self.nats))
         ones = np.bitwise_count(codes[:, codes.shape[1] // 2 :]).sum(axis=1, dtype=np.int64)
         choices = math.lgamma(self._b + 1) - math.lgamma(self._d + 1) - math.lgamma(self._b - self._d + 1)
-        return self._d * right - ones * self.nats - choices
+        return np.asarray(self._d * right - ones * self.nats - choices, dtype=np.float64)
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return the log-likelihoods: an answer about the value's own bucket is worth `nats`, for or against it."""

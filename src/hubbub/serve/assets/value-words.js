@@ -50,7 +50,18 @@ function setWords(domain, output) {
   return `marked: ${named.join("; ")}${more} (${inside.length} of ${size} possible answers)`;
 }
 
-const SETS = ["rappor", "optimized-unary", "longitudinal-rappor", "subset-selection"];
+/** Return answers about some groups of values, two rows of hexadecimal digits, in words. */
+function answerWords({ buckets }, output) {
+  const bytes = output.slice(2).match(/../g).map((digits) => parseInt(digits, 16));
+  const has = (group, from) => bytes[from + (group >> 3)] & (0x80 >> (group & 7));
+  const asked = Array.from({ length: buckets }, (_, group) => group).filter((group) => has(group, 0));
+  const yes = asked.filter((group) => has(group, bytes.length / 2)).map((group) => group + 1);
+  const named = yes.length > MAX_NAMED ? `${yes.slice(0, MAX_NAMED).join(", ")} and more` : yes.join(", ");
+  return `asked about ${asked.length} of ${buckets} groups of answers: yes ${named ? `to ${named}` : "to none"}`;
+}
+
+const SETS = ["rappor", "optimized-unary", "longitudinal-rappor", "longitudinal-unary", "subset-selection"];
+const HASHED = ["local-hashing", "longitudinal-hashing"];
 const DESIGNS = ["warner", "forced-response", "unrelated-question", "crosswise-model"];
 const OWN_WORDS = ["matrix", "cloaking", "geometric", ...DESIGNS]; // outputs that are words already
 
@@ -58,7 +69,8 @@ const OWN_WORDS = ["matrix", "cloaking", "geometric", ...DESIGNS]; // outputs th
 export function outputWords(domain, law, output) {
   if (domain.kind === "product") {
     if (SETS.includes(law.kind)) return ["a row of marks, one for each combination of answers"];
-    if (law.kind === "local-hashing") return [hashWords(law, output)];
+    if (HASHED.includes(law.kind)) return [hashWords(law, output)];
+    if (law.kind === "d-bit-flip") return [answerWords(law, output)];
     const parts = law.parts ?? {};
     const domains = new Map(domain.attributes.map((attribute) => [attribute.name, attribute]));
     return Object.entries(JSON.parse(output)).flatMap(([name, own]) =>
@@ -66,7 +78,8 @@ export function outputWords(domain, law, output) {
     );
   }
   if (SETS.includes(law.kind)) return [setWords(domain, output)];
-  if (law.kind === "local-hashing") return [hashWords(law, output)];
+  if (HASHED.includes(law.kind)) return [hashWords(law, output)];
+  if (law.kind === "d-bit-flip") return [answerWords(law, output)];
   if (OWN_WORDS.includes(law.kind)) return [output];
   if (output.includes(":") && domain.kind === "grid") {
     const [column, row] = output.split(":").map(Number);
