@@ -64,7 +64,7 @@ async function start() {
   const storage = browserStorage();
   const mechanism = page.dataset.mechanism;
   const law = JSON.parse(text).mechanisms[mechanism];
-  const isLongitudinal = law.kind === "longitudinal-rappor";
+  const isLongitudinal = "first" in law; // what one report of a mechanism with memory spends
   const study = { client, examples, storage, mechanism, law, isLongitudinal, domain: client.domain };
   if (page.dataset.access === "tokens" && !linkToken()) askToken(study);
   else await ask(study, page.dataset.access === "tokens" ? linkToken() : undefined);

@@ -50,6 +50,16 @@ function setWords(domain, output) {
   return `marked: ${named.join("; ")}${more} (${inside.length} of ${size} possible answers)`;
 }
 
+/** Return answers about some groups of values, two rows of hexadecimal digits, in words. */
+function answerWords({ buckets }, output) {
+  const bytes = output.slice(2).match(/../g).map((digits) => parseInt(digits, 16));
+  const has = (group, from) => bytes[from + (group >> 3)] & (0x80 >> (group & 7));
+  const asked = Array.from({ length: buckets }, (_, group) => group).filter((group) => has(group, 0));
+  const yes = asked.filter((group) => has(group, bytes.length / 2)).map((group) => group + 1);
+  const named = yes.length > MAX_NAMED ? `${yes.slice(0, MAX_NAMED).join(", ")} and more` : yes.join(", ");
+  return `asked about ${asked.length} of ${buckets} groups of answers: yes ${named ? `to ${named}` : "to none"}`;
+}
+
 const SETS = ["rappor", "optimized-unary", "longitudinal-rappor", "longitudinal-unary", "subset-selection"];
 const HASHED = ["local-hashing", "longitudinal-hashing"];
 const DESIGNS = ["warner", "forced-response", "unrelated-question", "crosswise-model"];
@@ -80,11 +90,3 @@ export function outputWords(domain, law, output) {
 }
 
 const hashWords = ({ buckets }, output) => `group ${Number(output.split(":")[1]) + 1} of ${buckets}, dealt by chance`;
-
-/** Return the answers about some groups, two rows of marks written as hexadecimal digits, in words. */
-function answerWords({ buckets, bits }, output) {
-  const half = 2 * Math.ceil(buckets / 8);
-  const marks = [...output.slice(2 + half)].map((digit) => parseInt(digit, 16).toString(2)).join("");
-  const ones = [...marks].filter((bit) => bit === "1").length;
-  return `about ${bits} of ${buckets} groups of answers; yes to ${ones} of them`;
-}
