@@ -305,7 +305,7 @@ def _search_notes(question: Question, settings: Sequence[SettingResult]) -> list
     if sums:
         notes.append(
             f"{listed(sums)}: estimated from how many reports support each value, because so many whole reports take "
-            "too long to simulate; real errors are as large, or up to about a tenth smaller."
+            "too long to simulate; real errors are as large, or up to about an eighth smaller."
         )
     return notes
 

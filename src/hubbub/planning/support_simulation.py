@@ -2,7 +2,7 @@
 
 What the reports say about the shares is mostly in these numbers. They are drawn exactly (each value's as unary bits
 are), and estimated as sums of bits with the oracle's two probabilities. What is lost are the combinations of values
-within a report: errors come out as large as those of whole reports or up to about a tenth larger
+within a report: errors come out as large as those of whole reports, or up to about 15% larger
 (`benchmarks/support_plans.py`).
 """
 
