@@ -408,6 +408,9 @@ class Shared(SystemSource):
     def words(self, count: int) -> NDArray[np.uint64]:
         return np.repeat(super().words(-(-count // 2)), 2)[:count]
 
+    def half_words(self, count: int) -> NDArray[np.uint32]:
+        return np.repeat(super().half_words(-(-count // 2)), 2)[:count]
+
 
 class Buffered(RandomSource):
     """Keeps words back, also across a fork."""
