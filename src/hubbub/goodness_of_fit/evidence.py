@@ -215,7 +215,7 @@ def _answer_moments(mechanism: DBitFlip, outputs: Outputs, among: Positions | No
     both = asked * (asked - 1.0) / (buckets * (buckets - 1.0))  # are asked
     return BitMoments(
         int(outputs.counts.sum()),
-        mechanism.ones_by_bucket(outputs.codes, outputs.counts),
+        mechanism.counts_by_bucket(outputs.codes, outputs.counts)[1],
         probabilities,
         lambda bucket: f"ones for bucket {bucket}",
         own=both * wrong * (1.0 - wrong),

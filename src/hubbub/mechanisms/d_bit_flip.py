@@ -236,8 +236,8 @@ class DBitFlip(Longitudinal):
         asked, ones = (np.unpackbits(rows, axis=1, count=self._b).astype(bool) for rows in np.split(codes, 2, axis=1))
         return asked, ones
 
-    def ones_by_bucket(self, codes: Codes, counts: Floats) -> Floats:
-        """Return how many outputs have a one for each bucket.
+    def counts_by_bucket(self, codes: Codes, counts: Floats) -> tuple[Floats, Floats]:
+        """Return how many outputs answer about each bucket, and how many of these have a one there.
 
         Parameters
         ----------
@@ -248,15 +248,17 @@ class DBitFlip(Longitudinal):
 
         Returns
         -------
-        numpy.ndarray
-            A number for each bucket.
+        tuple
+            Two arrays with a number for each bucket.
         """
-        ones = np.zeros(self._b)
+        about, with_one = np.zeros(self._b), np.zeros(self._b)
         step = max(1, UNPACKED_BITS // self._b)
         for first in range(0, len(codes), step):
             part = slice(first, first + step)
-            ones += counts[part] @ self.answered(codes[part])[1]
-        return ones
+            asked, ones = self.answered(codes[part])
+            about += counts[part] @ asked
+            with_one += counts[part] @ ones
+        return about, with_one
 
     @property
     def outputs(self) -> Array | None:

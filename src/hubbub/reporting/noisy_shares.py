@@ -64,7 +64,7 @@ def _counts_by_value(mechanism: Mechanism, codes: Codes | None, counts: Floats) 
     if codes is None:
         return counts, MENTION_COUNTS
     if isinstance(mechanism, DBitFlip):
-        ones, buckets = mechanism.ones_by_bucket(codes, counts), mechanism.bucket_of(np.arange(len(domain)))
+        ones, buckets = mechanism.counts_by_bucket(codes, counts)[1], mechanism.bucket_of(np.arange(len(domain)))
         return (ones / np.bincount(buckets))[buckets], BUCKET_COUNTS
     if isinstance(mechanism, SetValuedOracle):
         return mechanism.support_counts(codes, counts), MENTION_COUNTS
