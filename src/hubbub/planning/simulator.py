@@ -147,7 +147,7 @@ class Simulator:
         patterns = self.tables.channel.patterns if self.tables is not None else min(users, 100_000)
         entries = self.values * patterns
         if self.uses_sums(users):
-            return 0.2 + (1e-6 if self.candidate.domain.is_equidistant else 1e-5) * self.values**2
+            return 0.15 + (3e-7 if self.candidate.domain.is_equidistant else 3e-6) * self.values**2
         if self.is_slow_method:
             return 0.2 + 2e-5 * entries
         updates = 0.3 * users**0.5 if self.method == "ibu" else 10.0
