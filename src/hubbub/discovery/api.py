@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from hubbub.core import validation
-from hubbub.core.arrays import frozen
+from hubbub.core.arrays import Floats, Positions, frozen, largest_first
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import Progress, stepwise
 from hubbub.discovery.collected_outputs import WHERE, checked_outputs
+from hubbub.discovery.consistent_shares import TestedRound, consistent_shares
 from hubbub.discovery.prefix_search import PrefixSearch
 from hubbub.discovery.result import Discovery, SearchRound
 from hubbub.discovery.support_counts import SupportLaw, count_supports
@@ -24,20 +25,22 @@ def discover(
     outputs: Any,
     *,
     level: float = 0.95,
+    most: int = 32,
 ) -> Generator[Progress, None, Discovery]:
     """Find the most frequent words, and say how frequent they are and what could have been missed.
 
     The first round's candidates are all prefixes of its length, those of each further round all continuations of the
-    prefixes that were kept: the `search.keep` with the most supporting reports, among those with more than by chance.
-    What is left after the last round are the words.
+    `search.keep` most promising prefixes. Half of these are those with the most supports, the reports whose bucket is
+    theirs. The others have the largest shares among those that agree with earlier rounds: the shares of all
+    continuations of a prefix add up to its own. What is most promising after the last round are the words.
 
     Candidates were chosen by reports of other people than those they are then judged by. So, with C candidates in the
     last round, the exact binomial limits at an error of (1 - level) / (2 C) on either side hold for all words at once,
-    although those with the most reports are the ones that are shown.
+    although those that look most frequent are the ones that are shown. They use the last round's reports alone.
 
-    A word is missed if, in some round, its prefix was a candidate and not kept. `missed_at_most` is the largest upper
-    limit, over all rounds, of candidates that were not kept; with the probability `level` none of them has more, and so
-    no word that was not found.
+    A word is missed where, in some round, its prefix was a candidate and not kept. `missed_at_most` is the largest of
+    the upper limits of such candidates, over all rounds; with the probability `level` none of them has more, and so no
+    word that was not found.
 
     Parameters
     ----------
@@ -48,6 +51,8 @@ def discover(
         or `round` and `output`. One report of each person.
     level : float, default 0.95
         How likely all intervals hold at once; and how likely no missed word is more frequent than `missed_at_most`.
+    most : int, default 32
+        How many words to find, at most `search.keep`.
 
     Returns
     -------
@@ -57,7 +62,7 @@ def discover(
     Raises
     ------
     SettingError
-        If `search` is not a search, or `level` is not between 0 and 1.
+        If `search` is not a search, or a keyword has a wrong value.
     OutputError
         If the outputs are not those of this search.
     ReportsError
@@ -80,33 +85,63 @@ def discover(
             expected="a hubbub.PrefixSearch",
             remedy="build it with the settings that the devices had",
         )
-    level = validation.level(level, WHERE)
+    level, error = validation.level(level, WHERE), 1.0 - level
+    most = validation.whole(most, "most", WHERE, default="32")
     turns, codes = checked_outputs(search, outputs)
-    candidates: Letters = np.zeros((1, search.length), dtype=np.uint32)
-    rounds, known, error = [], 0, 1.0 - level
+    rows: Letters = np.zeros((1, search.length), dtype=np.uint32)
+    rounds: list[SearchRound] = []
+    tested: list[TestedRound] = []
+    known = 0
     for turn, asked in enumerate(search.lengths):
         yield Progress(turn, search.rounds, f"prefixes of {asked} letters")
-        candidates = continuations(candidates, known, asked, search.letters)
+        is_last = turn == search.rounds - 1
+        rows, parents = continuations(rows, known, asked, search.letters)
         own = codes[turns == turn]
         law = SupportLaw(len(own), search.own_support, search.other_support)
-        counts = count_supports(own, prefix_keys(candidates, asked), int(search.buckets or 2))
-        order = np.argsort(-counts, kind="stable")
-        kept = order[: search.keep]
-        kept = kept[law.estimate(counts[kept]) > 0]
-        left_out = int(counts[order[kept.size]]) if kept.size < counts.size else -1
+        counts = count_supports(own, prefix_keys(rows, asked), int(search.buckets or 2))
+        tested.append(TestedRound(law.estimate(counts), law.precision(counts), parents, np.zeros(0, dtype=np.int64)))
+        slots = min(most, search.keep) if is_last else search.keep
+        kept, cutoff = _promising(counts, law, consistent_shares(tested), slots, is_last=is_last)
+        tested[-1] = tested[-1]._replace(kept=kept)
+        left_out = int(np.delete(counts, kept).max(initial=-1))
         missed = _limit(law, left_out, error / (search.rounds * counts.size))
-        rounds.append(SearchRound(asked, len(own), counts.size, kept.size, left_out, missed))
-        tested, counts, candidates, known = counts.size, counts[kept], candidates[kept], asked
+        rounds.append(SearchRound(asked, len(own), counts.size, kept.size, cutoff, missed))
+        rows, known = rows[kept], asked
+    order = largest_first(counts[kept].astype(np.float64))
+    shown, own_error = kept[order], error / (2 * counts.size)
     return Discovery(
         search,
         turns.size,
         level,
-        tuple(words_of_letters(candidates)),
-        frozen(np.minimum(law.estimate(counts), 1.0)),
-        frozen(law.low(counts, error / (2 * tested))),
-        frozen(law.high(counts, error / (2 * tested))),
+        tuple(words_of_letters(rows[order])),
+        frozen(np.minimum(law.estimate(counts[shown]), 1.0)),
+        frozen(law.low(counts[shown], own_error)),
+        frozen(law.high(counts[shown], own_error)),
         tuple(rounds),
     )
+
+
+def _promising(
+    counts: Positions, law: SupportLaw, consistent: Floats, slots: int, *, is_last: bool
+) -> tuple[Positions, int]:
+    """Return the candidates to keep, and the number of supports that is sure to be kept if it is exceeded.
+
+    Half of the slots, rounded up, go to the candidates with the most supports of this round, for which the chances of
+    being found are known; the others to those with the largest shares consistent with earlier rounds.
+    """
+    by_count = np.argsort(-counts, kind="stable")
+    half = (slots + 1) // 2
+    by_chance = int(np.floor(law.users * law.other))  # supports that nobody need have
+    first = by_count[:half][counts[by_count[:half]] > by_chance]
+    taken = np.zeros(counts.size, dtype=bool)
+    taken[first] = True
+    by_share = np.argsort(-consistent, kind="stable")
+    others = by_share[(consistent[by_share] > 0) & ~taken[by_share]][: slots - first.size]
+    kept = np.concatenate([first, others])
+    if kept.size == 0 and not is_last:  # the next round needs candidates
+        kept = by_count[:1]
+    cutoff = by_chance if counts.size <= half else max(by_chance, int(counts[by_count[half]]))
+    return kept, cutoff
 
 
 def _limit(law: SupportLaw, left_out: int, error: float) -> float:

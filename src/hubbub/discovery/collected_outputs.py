@@ -46,7 +46,12 @@ def checked_outputs(search: PrefixSearch, outputs: Any) -> tuple[Positions, NDAr
     if columns == ("output",):
         codes = space.encode([space.parse(str(text)) for text in given[0].tolist()])
     else:
-        codes = space.encode(np.rec.fromarrays(given, names="seed,bucket"))
+        pairs: NDArray[Any] = np.empty(
+            len(given[0]), dtype=[(name, own.dtype) for name, own in zip(columns, given, strict=True)]
+        )
+        for name, own in zip(columns, given, strict=True):
+            pairs[name] = own
+        codes = space.encode(pairs)
     _check_rounds(search, turns)
     return turns - 1, codes
 

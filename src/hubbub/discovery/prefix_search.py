@@ -62,8 +62,8 @@ class PrefixSearch(Portable):
     prefix_lengths : sequence of int, optional
         What each round asks for: increasing numbers of letters, the last one `length`. By default as few rounds as keep
         the candidates of each round below 25,000, where that is possible: people are shared among the rounds.
-    keep : int, default 64
-        How many prefixes of each round are extended, and the most words that are found.
+    keep : int, default 128
+        How many prefixes of each round are extended.
     buckets : int, optional
         The number of buckets of the hash; by default round(e^epsilon) + 1.
     other : str, optional
@@ -90,14 +90,14 @@ class PrefixSearch(Portable):
     length: int
     epsilon: float
     prefix_lengths: Sequence[int] | None = None
-    keep: int = 64
+    keep: int = 128
     buckets: int | None = None
     other: str | None = None
     cut: bool = False
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon, NAME)
-        keep = whole(self.keep, "keep", NAME, default="64", error=MechanismError)
+        keep = whole(self.keep, "keep", NAME, default="128", error=MechanismError)
         try:
             checked = self._device([1] if self.length == 1 else [1, self.length])
             lengths = self.prefix_lengths
@@ -166,7 +166,8 @@ class PrefixSearch(Portable):
     @cached_property
     def letters(self) -> Letters:
         """The alphabet's code points."""
-        return letters_of_words([self.alphabet], len(self.alphabet))[0]
+        rows = letters_of_words([self.alphabet], len(self.alphabet))
+        return rows.ravel()
 
     def privatize(self, words: Iterable[str], *, rng: Randomness = None) -> NDArray[Any]:
         """Return one report for each person's word.
@@ -208,7 +209,7 @@ class PrefixSearch(Portable):
         except ClientError as error:
             raise restated(error, DomainError, where=f"{NAME}.privatize(words)") from None
         rows, place = letters_of_words(sent, self.length), places_of(given, distinct)
-        outputs = np.empty(len(given), dtype=OUTPUTS)
+        outputs: NDArray[Any] = np.empty(len(given), dtype=OUTPUTS)
         turns = source.integers(self.rounds, len(given))
         outputs["round"] = turns + 1
         for turn, asked in enumerate(lengths):

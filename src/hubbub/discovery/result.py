@@ -38,8 +38,8 @@ class SearchRound(NamedTuple):
         How many prefixes were tested.
     kept : int
         How many of them were extended; in the last round, the words that were found.
-    most_left_out : int
-        The largest number of reports that support a candidate that was not kept; -1 if all were kept.
+    cutoff : int
+        A candidate that more of the reports support is sure to be kept.
     missed_at_most : float
         An upper limit of the share of all candidates that were not kept. Those of all rounds hold together.
     """
@@ -48,7 +48,7 @@ class SearchRound(NamedTuple):
     users: int
     candidates: int
     kept: int
-    most_left_out: int
+    cutoff: int
     missed_at_most: float
 
 
@@ -112,9 +112,9 @@ class Discovery(Portable):
     def chance(self, share: float) -> float:
         """Return how likely a word with this share is found, by as many people and with the cutoffs of this search.
 
-        It has to have more reports in every round than the first candidate that was left out. Its prefixes are at least
-        as frequent as the word, and reports of different rounds are independent, so this is the product over the rounds
-        of binomial probabilities: a lower bound.
+        More reports than the cutoff have to support it in every round. Its prefixes are at least as frequent as the
+        word, and reports of different rounds are independent, so this is the product over the rounds of binomial
+        probabilities: a lower bound, as what agrees with earlier rounds is kept below the cutoff, too.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class Discovery(Portable):
         chances = np.ones_like(shares)
         for each in self.rounds:
             law = SupportLaw(each.users, self.search.own_support, self.search.other_support)
-            chances *= law.chance_above(each.most_left_out, shares)
+            chances *= law.chance_above(each.cutoff, shares)
         return chances
 
     @property

@@ -22,8 +22,6 @@ from hubbub.channels.bit_sets import GOLDEN
 from hubbub.core.arrays import Floats, Positions
 from hubbub.discovery.word_codes import Words
 
-BLOCK_USERS = 1 << 18  # between two signs of progress
-
 
 def count_supports(codes: NDArray[np.uint64], keys: Words, buckets: int) -> Positions:
     """Return how many of the reports (rows of seed and bucket) support each key."""
@@ -48,6 +46,11 @@ class SupportLaw:
     def estimate(self, counts: Positions) -> Floats:
         """Return the unbiased estimate of the share: negative where there are fewer supports than by chance."""
         return (counts / self.users - self.other) / (self.own - self.other)
+
+    def precision(self, counts: Positions) -> Floats:
+        """Return the inverse of the estimates' variances; a share of 0 has the one of supports by chance."""
+        theta = np.clip(counts / self.users, self.other, 1.0 - 0.5 / self.users)
+        return self.users * (self.own - self.other) ** 2 / (theta * (1.0 - theta))
 
     def low(self, counts: Positions, error: float) -> Floats:
         """Return lower limits of the share; each is too large with at most the probability `error`."""

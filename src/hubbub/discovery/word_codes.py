@@ -44,25 +44,28 @@ def prefix_keys(rows: Letters, asked: int) -> Words:
     return keys
 
 
-def continuations(rows: Letters, known: int, asked: int, alphabet: Letters) -> Letters:
+def continuations(rows: Letters, known: int, asked: int, alphabet: Letters) -> tuple[Letters, Positions]:
     """Return all words or prefixes of up to `asked` letters that begin with one of the prefixes of `known` letters.
 
-    A prefix that has ended is its own continuation. There is no word without letters.
+    A prefix that has ended is its own continuation. There is no word without letters. The place of the prefix that each
+    continues is returned, too.
     """
     has_ended = (rows[:, :known] == 0).any(axis=1)
     finished, growing = [rows[has_ended]], rows[~has_ended]
+    ended, parents = [np.flatnonzero(has_ended)], np.flatnonzero(~has_ended)
     for column in range(known, asked):
-        if column:
-            finished.append(growing)  # ends here: what follows is 0 already
-        parents = np.repeat(growing, alphabet.size, axis=0)
-        parents[:, column] = np.tile(alphabet, len(growing))
-        growing = parents
-    return np.concatenate([*finished, growing])
+        if column:  # those that end here: what follows is 0 already
+            finished.append(growing)
+            ended.append(parents)
+        size = len(growing)
+        growing, parents = (np.repeat(each, alphabet.size, axis=0) for each in (growing, parents))
+        growing[:, column] = np.tile(alphabet, size)
+    return np.concatenate([*finished, growing]), np.concatenate([*ended, parents])
 
 
 def continuation_count(prefixes: int, steps: int, alphabet_size: int, *, is_first: bool) -> int:
     """Return how many continuations prefixes have that have not ended."""
-    return prefixes * sum(alphabet_size**j for j in range(int(is_first), steps + 1))
+    return prefixes * sum(int(alphabet_size**j) for j in range(int(is_first), steps + 1))
 
 
 def places_of(words: Sequence[str], distinct: Sequence[str]) -> Positions:
