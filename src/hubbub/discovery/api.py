@@ -12,7 +12,7 @@ from hubbub.core.arrays import Floats, Positions, frozen, largest_first
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import Progress, stepwise
 from hubbub.discovery.collected_outputs import WHERE, checked_outputs
-from hubbub.discovery.consistent_shares import TestedRound, consistent_shares
+from hubbub.discovery.consistent_shares import RoundShares, consistent_shares
 from hubbub.discovery.prefix_search import PrefixSearch
 from hubbub.discovery.result import Discovery, SearchRound
 from hubbub.discovery.support_counts import SupportLaw, count_supports
@@ -85,12 +85,13 @@ def discover(
             expected="a hubbub.PrefixSearch",
             remedy="build it with the settings that the devices had",
         )
-    level, error = validation.level(level, WHERE), 1.0 - level
+    level = validation.level(level, WHERE)
+    error = 1.0 - level
     most = validation.whole(most, "most", WHERE, default="32")
     turns, codes = checked_outputs(search, outputs)
     rows: Letters = np.zeros((1, search.length), dtype=np.uint32)
     rounds: list[SearchRound] = []
-    tested: list[TestedRound] = []
+    tested: list[RoundShares] = []
     known = 0
     for turn, asked in enumerate(search.lengths):
         yield Progress(turn, search.rounds, f"prefixes of {asked} letters")
@@ -99,7 +100,7 @@ def discover(
         own = codes[turns == turn]
         law = SupportLaw(len(own), search.own_support, search.other_support)
         counts = count_supports(own, prefix_keys(rows, asked), int(search.buckets or 2))
-        tested.append(TestedRound(law.estimate(counts), law.precision(counts), parents, np.zeros(0, dtype=np.int64)))
+        tested.append(RoundShares(law.estimate(counts), law.precision(counts), parents, np.zeros(0, dtype=np.int64)))
         slots = min(most, search.keep) if is_last else search.keep
         kept, cutoff = _promising(counts, law, consistent_shares(tested), slots, is_last=is_last)
         tested[-1] = tested[-1]._replace(kept=kept)

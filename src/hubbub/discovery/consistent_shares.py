@@ -23,7 +23,7 @@ import numpy as np
 from hubbub.core.arrays import Floats, Positions
 
 
-class TestedRound(NamedTuple):
+class RoundShares(NamedTuple):
     """What a round says of its candidates, and how they go together with those of the round before.
 
     `parents` are places among the kept candidates of the round before, `kept` the places of those that were extended.
@@ -53,7 +53,7 @@ class _Supply(NamedTuple):
         return _Supply(knots, self.totals, self.slopes / (1.0 + weight * self.slopes))
 
 
-def consistent_shares(rounds: Sequence[TestedRound]) -> Floats:
+def consistent_shares(rounds: Sequence[RoundShares]) -> Floats:
     """Return the shares of the last round's candidates."""
     supplies: list[list[_Supply]] = [[] for _ in rounds]  # of the children of each kept candidate
     for turn in range(len(rounds) - 1, 0, -1):
@@ -75,7 +75,7 @@ def _price_below(below: _Supply, price: float, estimate: float, weight: float) -
     return price - weight * (below.measured(estimate, weight).at(price) - estimate)
 
 
-def _supplies_by_parent(rounds: Sequence[TestedRound], turn: int, supplies: list[_Supply]) -> list[_Supply]:
+def _supplies_by_parent(rounds: Sequence[RoundShares], turn: int, supplies: list[_Supply]) -> list[_Supply]:
     """Return what the children of each kept candidate of the round before supply together."""
     tested, parents = rounds[turn], rounds[turn - 1].kept.size
     order = np.argsort(tested.parents, kind="stable")
@@ -83,7 +83,7 @@ def _supplies_by_parent(rounds: Sequence[TestedRound], turn: int, supplies: list
     return [_joined(tested, order[ends[place] : ends[place + 1]], supplies) for place in range(parents)]
 
 
-def _joined(tested: TestedRound, nodes: Positions, supplies: list[_Supply]) -> _Supply:
+def _joined(tested: RoundShares, nodes: Positions, supplies: list[_Supply]) -> _Supply:
     """Return the sum of the supplies of some candidates of a round: leaves, and those that were extended."""
     extended = np.full(tested.estimates.size, -1)
     if supplies:
