@@ -19,14 +19,15 @@ from scipy import stats
 from scipy.optimize import nnls
 
 import hubbub as hb
+from benchmark_modules import benchmark
 from hubbub import client
 from hubbub.client import WordClient, bucket_of, epsilon_of_ratio, text_key
 from hubbub.discovery.consistent_shares import RoundShares, consistent_shares
 from hubbub.discovery.support_counts import SupportLaw, count_supports
 from hubbub.discovery.word_codes import continuations, letters_of_words, prefix_keys, words_of_letters
-from zipf_words import zipf_words
 
 Floats = NDArray[np.float64]
+zipf_words = benchmark("zipf_words").zipf_words
 SMALL = hb.PrefixSearch("abcd", length=4, epsilon=2.0, prefix_lengths=[1, 2, 4], keep=6)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 FALSE_ALARM = 1e-6  # of a test of drawn numbers

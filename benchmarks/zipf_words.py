@@ -1,4 +1,4 @@
-"""Words for tests and benchmarks of searches: some letters follow others, and few words are frequent."""
+"""Words for tests and benchmarks of searches: letters that follow others, and few words that are frequent."""
 
 from __future__ import annotations
 
