@@ -92,8 +92,8 @@ def against_pem(users: int, runs: int) -> list[dict[str, Any]]:
     return [
         row(
             f"F1, {setting}",
-            f"{runs} searches; F1 {np.mean(ours):.2f}, PEM {np.mean(theirs):.2f}; error of a share {np.mean(errors):.4f}; "
-            f"{np.median(spent):.1f} s",
+            f"{runs} searches; F1 {np.mean(ours):.2f}, PEM {np.mean(theirs):.2f}; "
+            f"error of a share {np.mean(errors):.4f}; {np.median(spent):.1f} s",
             f"{ratio:.2f} times that of PEM",
             f">= {LEAST_AGAINST_PEM:g}",
             holds=ratio >= LEAST_AGAINST_PEM,

@@ -250,6 +250,15 @@ def test_letters_outside_the_alphabet_and_long_words_follow_the_stated_rule() ->
     assert found.words[:2] == ("a_cd", "_")
 
 
+@pytest.mark.parametrize("word", ["", 17, "sécret", "a" * 97])
+def test_devices_refuse_words_without_repeating_them(word: Any) -> None:
+    with pytest.raises(client.ClientError) as refused:
+        WordClient(LETTERS, 6, 1.0, [3, 6]).privatize(word)
+    message = str(refused.value)
+    assert all(part in message for part in ("where:", "got:", "expected:", "remedy:"))
+    assert not any(part in message for part in ("17", "sécret", "é", "97", "aaa"))
+
+
 def test_reports_of_devices_are_read_from_tables() -> None:
     outputs = SMALL.privatize(["abc"] * 900 + ["d"] * 300, rng=2)
     table = pd.DataFrame(outputs)

@@ -2679,17 +2679,18 @@ class WordClient:
         ClientError
             If it is not such a word.
         """
+        # Errors end up in logs, so the word is not shown, nor how long it is.
         if not isinstance(word, str) or not word:
-            raise _no_word("not a word", word, "a text of at least one letter", "leave out people without a word")
+            got = "an empty text" if isinstance(word, str) else f"a value of type {type(word).__name__}"
+            raise _no_word("not a word", got, "a text of at least one letter", "leave out people without a word")
         if len(word) > self.length and not self.cut:
             remedy = "search for longer words, or pass cut=True to cut them"
-            raise _no_word("a word is too long", f"{len(word)} letters", f"at most {self.length} letters", remedy)
+            raise _no_word("a word is too long", "a longer text", f"at most {self.length} letters", remedy)
         word = word[: self.length]
-        unknown = [letter for letter in word if letter not in self.alphabet]
-        if unknown and self.other is None:
-            remedy = "add it to the alphabet, write the word in other letters, or name a letter with other="
-            got = f"{unknown[0]!r} in {shorten(word)}"
-            raise _no_word("a letter is not in the alphabet", got, f"letters of {shorten(self.alphabet)}", remedy)
+        if self.other is None and not set(word) <= set(self.alphabet):
+            remedy = "add the letter to the alphabet, write the word in other letters, or name a letter with other="
+            expected = f"letters of {shorten(self.alphabet)}"
+            raise _no_word("a letter is not in the alphabet", "a text with another letter", expected, remedy)
         return "".join(letter if letter in self.alphabet else str(self.other) for letter in word)
 
     def privatize(self, word: str) -> dict[str, Any]:
@@ -2718,8 +2719,7 @@ class WordClient:
         return {"round": turn + 1, "output": f"{seed}:{draw_response(bucket, buckets, width, keep)}"}
 
 
-def _no_word(what: str, got: object, expected: str, remedy: str) -> ClientError:
-    got = got if isinstance(got, str) and got else shorten(got)
+def _no_word(what: str, got: str, expected: str, remedy: str) -> ClientError:
     return ClientError(what, where="privatize(word)", got=got, expected=expected, remedy=remedy)
 
 

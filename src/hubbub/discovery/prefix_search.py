@@ -204,10 +204,7 @@ class PrefixSearch(Portable):
         given = self._listed(words)
         device, lengths = self._device(self.lengths), self.lengths
         distinct = list(dict.fromkeys(given))
-        try:
-            sent = [device.letters(word) for word in distinct]
-        except ClientError as error:
-            raise restated(error, DomainError, where=f"{NAME}.privatize(words)") from None
+        sent = [_letters(device, word) for word in distinct]
         rows, place = letters_of_words(sent, self.length), places_of(given, distinct)
         outputs: NDArray[Any] = np.empty(len(given), dtype=OUTPUTS)
         turns = source.integers(self.rounds, len(given))
@@ -241,6 +238,14 @@ class PrefixSearch(Portable):
             expected="one word of each person",
             remedy="write [word] for a single person",
         )
+
+
+def _letters(device: WordClient, word: str) -> str:
+    """Return a word as it is reported; here, unlike on a device, a message may show it."""
+    try:
+        return device.letters(word)
+    except ClientError as error:
+        raise restated(error, DomainError, where=f"{NAME}.privatize(words)", got=shorten(word)) from None
 
 
 def usual_prefix_lengths(letters: int, length: int, keep: int) -> tuple[int, ...]:
