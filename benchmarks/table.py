@@ -48,6 +48,7 @@ ORDER = (
     "fakes",
     "plan",
     "support_plans",
+    "discovery",
     "sets",
     "resolve",
     "regions",
