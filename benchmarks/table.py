@@ -49,6 +49,7 @@ ORDER = (
     "fakes",
     "plan",
     "support_plans",
+    "discovery",
     "sets",
     "resolve",
     "regions",

@@ -32,7 +32,7 @@ Band band Bins Categories Change Check check Cloaking ClusterError ClusterReport
 compare compare_groups Comparison CrosswiseModel DistanceError Domain DomainError earth_mover_distance
 error_probability Estimate estimate EstimateError Exponential export_tables fit_test FitTest ForcedResponse Geometric
 Grid GroupComparison HubbubError HubbubWarning Identification identify ImpossibleReportError IntakeError Integers
-export_client Independence independence
+export_client Independence independence Discovery discover PrefixSearch
 Interval interval kl_divergence Laplace LocalHashing log_likelihood LongitudinalRappor Matrix Mechanism MechanismError
 DBitFlip LongitudinalHashing LongitudinalResponse LongitudinalUnary
 merge optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric PlanarLaplace privatize_file Quantile

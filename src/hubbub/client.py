@@ -13,7 +13,8 @@ Some mechanisms need tables that take more than the standard library to compute 
 was written for this study.
 
 Sections: limits, errors, exact probabilities, random draws, numbers and files, the study's domain, the study's
-mechanisms, budgets of several attributes, draws from a study, draws from tables, the client, the command line.
+mechanisms, budgets of several attributes, draws from a study, draws from tables, the client, words that nobody can
+list, the command line.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ STUDY_COLUMNS = (  # entries of a study's table [columns]: what the columns of i
 )
 QUESTION_ENTRIES = ("text", "help", "thanks", "mechanism")  # of a study's table [question]: what a page asks
 MAX_QUESTION_LETTERS = 10_000
+MAX_WORD_LETTERS = 256  # of a search over words that nobody can list
 COLLECTOR_CHOICES = {  # entries of a study's table [collector], the first is the default
     "access": ("open", "tokens"),  # who may send: everybody, or people with a token
     "time": ("day", "none", "hour"),  # what is kept of the time of arrival
@@ -2536,6 +2538,189 @@ def check_collector(entries: object, where: str) -> dict[str, Any]:
     collector["origins"] = tuple(origins)
     table.close()
     return collector
+
+
+# --- words that nobody can list --------------------------------------------------------------------------------------
+
+WORD_END = "\0"  # follows a word that is shorter than the prefix that is asked for
+
+
+def text_key(text: str) -> int:
+    """Return the key of a text, 64 bits: version 1, which never changes.
+
+    With all arithmetic modulo 2^64, mix and G of the hash of positions, and key 0 for the empty text::
+
+        key(text + letter) = mix(key(text) + (code point of the letter + 1) G)
+
+    The bucket of a text under a seed is that of its key, taken as a position.
+
+    Parameters
+    ----------
+    text
+        Any text.
+
+    Returns
+    -------
+    int
+        From 0 to 2^64 - 1.
+
+    Examples
+    --------
+    >>> from hubbub.client import text_key
+    >>> text_key("tea")
+    4355119883970456598
+    """
+    key = 0
+    for letter in text:
+        key = _mix(key + (ord(letter) + 1) * 0x9E3779B97F4A7C15)
+    return key
+
+
+@dataclass(frozen=True)
+class WordClient:
+    """Privatize a word on a person's device, for a search over words that nobody can list.
+
+    The person is dealt to one of the rounds at random. Her report is about the prefix of the length that the round asks
+    for: a random seed, and randomized response on the prefix's bucket under that seed. She reports once, and spends
+    epsilon.
+
+    Parameters
+    ----------
+    alphabet
+        All letters that a word may have.
+    length
+        The letters of the longest word.
+    epsilon
+        Plain epsilon, for the whole word.
+    prefix_lengths
+        What each round asks for: increasing numbers of letters, the last one `length`.
+    buckets
+        The number of buckets of the hash; None for round(e^epsilon) + 1.
+    other
+        The letter of the alphabet that replaces letters outside it; None to refuse them.
+    cut
+        Whether a longer word is cut after `length` letters; False to refuse it.
+
+    Raises
+    ------
+    ClientError
+        If a setting has a wrong value.
+
+    Examples
+    --------
+    >>> from hubbub.client import WordClient
+    >>> client = WordClient(alphabet="abcdefghijklmnopqrstuvwxyz", length=6, epsilon=4.0, prefix_lengths=[3, 4, 5, 6])
+    >>> report = client.privatize("tea")
+    >>> 1 <= report["round"] <= 4, int(report["output"].split(":")[1]) < client.buckets
+    (True, True)
+    """
+
+    alphabet: str
+    length: int
+    epsilon: float
+    prefix_lengths: Sequence[int]
+    buckets: int | None = None
+    other: str | None = None
+    cut: bool = False
+
+    def __post_init__(self) -> None:
+        letters = self.alphabet
+        if not isinstance(letters, str) or len(letters) < 2:
+            raise self._wrong("alphabet", letters, "a text with at least 2 letters")
+        if WORD_END in letters or len(set(letters)) < len(letters):
+            twice = next((letter for letter in letters if letters.count(letter) > 1), WORD_END)
+            got = f"{shorten(twice)}{' more than once' if twice != WORD_END else ''}"
+            raise self._wrong("alphabet", got, "different letters, and not the character 0, which ends words")
+        length = as_whole(self.length)
+        if length is None or not 1 <= length <= MAX_WORD_LETTERS:
+            raise self._wrong("length", shorten(self.length), f"a whole number from 1 to {MAX_WORD_LETTERS}")
+        if not MIN_EPSILON <= as_real(self.epsilon) <= MAX_EPSILON:
+            raise self._wrong("epsilon", shorten(self.epsilon), f"a number from {MIN_EPSILON:g} to {MAX_EPSILON:g}")
+        given = self.prefix_lengths
+        is_list = isinstance(given, Sequence) and not isinstance(given, str)
+        lengths = [as_whole(each) for each in given] if is_list else []
+        whole = [each for each in lengths if each is not None]
+        increases = all(low < high for low, high in pairwise([0, *whole]))
+        if len(whole) < len(lengths) or not increases or not whole or whole[-1] != length:
+            expected = f"increasing whole numbers from 1, the last one {length} (the length of words)"
+            raise self._wrong("prefix_lengths", shorten(given), expected)
+        buckets = default_buckets(float(self.epsilon)) if self.buckets is None else as_whole(self.buckets)
+        if buckets is None or not 2 <= buckets <= MAX_BUCKETS:
+            raise self._wrong("buckets", shorten(self.buckets), f"a whole number from 2 to {MAX_BUCKETS}")
+        if self.other is not None and (
+            not isinstance(self.other, str) or len(self.other) != 1 or self.other not in letters
+        ):
+            raise self._wrong("other", shorten(self.other), "one letter of the alphabet, or None")
+        if not isinstance(self.cut, bool):
+            raise self._wrong("cut", shorten(self.cut), "True or False")
+        kept = {"length": length, "epsilon": float(self.epsilon), "prefix_lengths": tuple(whole), "buckets": buckets}
+        for name, value in kept.items():
+            object.__setattr__(self, name, value)
+
+    def _wrong(self, name: str, got: object, expected: str) -> ClientError:
+        what, remedy = f"{name} has a wrong value", f"pass {expected}"
+        return ClientError(what, where=f"WordClient({name}=)", got=got, expected=expected, remedy=remedy)
+
+    def letters(self, word: Any) -> str:
+        """Return a word as it is reported: letters outside the alphabet replaced, and cut, where the search says so.
+
+        Parameters
+        ----------
+        word
+            A text of at least one letter.
+
+        Returns
+        -------
+        str
+            The word, in letters of the alphabet.
+
+        Raises
+        ------
+        ClientError
+            If it is not such a word.
+        """
+        # Errors end up in logs, so the word is not shown, nor how long it is.
+        if not isinstance(word, str) or not word:
+            got = "an empty text" if isinstance(word, str) else f"a value of type {type(word).__name__}"
+            raise _no_word("not a word", got, "a text of at least one letter", "leave out people without a word")
+        if len(word) > self.length and not self.cut:
+            remedy = "search for longer words, or pass cut=True to cut them"
+            raise _no_word("a word is too long", "a longer text", f"at most {self.length} letters", remedy)
+        word = word[: self.length]
+        if self.other is None and not set(word) <= set(self.alphabet):
+            remedy = "add the letter to the alphabet, write the word in other letters, or name a letter with other="
+            expected = f"letters of {shorten(self.alphabet)}"
+            raise _no_word("a letter is not in the alphabet", "a text with another letter", expected, remedy)
+        return "".join(letter if letter in self.alphabet else str(self.other) for letter in word)
+
+    def privatize(self, word: str) -> dict[str, Any]:
+        """Return one report about a word.
+
+        Parameters
+        ----------
+        word
+            A text of at least one letter.
+
+        Returns
+        -------
+        dict
+            ``round``, from 1, and ``output``, which is ``seed:bucket``.
+
+        Raises
+        ------
+        ClientError
+            If the word has a letter that is not in the alphabet, or is too long, and the search does not say what then.
+        """
+        word = self.letters(word)
+        turn, seed, buckets = random_below(len(self.prefix_lengths)), random_bits(64), int(self.buckets or 2)
+        asked = self.prefix_lengths[turn]
+        bucket = bucket_of(seed, text_key((word + WORD_END)[:asked]), buckets)
+        width, keep = response_parameters(buckets, Fraction(self.epsilon))
+        return {"round": turn + 1, "output": f"{seed}:{draw_response(bucket, buckets, width, keep)}"}
+
+
+def _no_word(what: str, got: str, expected: str, remedy: str) -> ClientError:
+    return ClientError(what, where="privatize(word)", got=got, expected=expected, remedy=remedy)
 
 
 # --- the command line ------------------------------------------------------------------------------------------------

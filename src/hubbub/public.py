@@ -20,6 +20,7 @@ from hubbub.core.errors import (
     SettingError,
     StudyError,
 )
+from hubbub.discovery import Discovery, PrefixSearch, discover
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers, Product
 from hubbub.estimators import (
     Estimate,
@@ -103,6 +104,7 @@ __all__ = [
     "Comparison",
     "CrosswiseModel",
     "DBitFlip",
+    "Discovery",
     "DistanceError",
     "Domain",
     "DomainError",
@@ -139,6 +141,7 @@ __all__ = [
     "Plan",
     "PlanarGeometric",
     "PlanarLaplace",
+    "PrefixSearch",
     "Product",
     "Quantile",
     "RandomizedResponse",
@@ -174,6 +177,7 @@ __all__ = [
     "compare",
     "compare_groups",
     "correlation",
+    "discover",
     "earth_mover_distance",
     "error_probability",
     "estimate",
