@@ -1,5 +1,6 @@
 """Everything that `import hubbub as hb` offers, gathered from where it lives."""
 
+from hubbub.amplification import Amplification, amplify
 from hubbub.association import Independence, independence
 from hubbub.auditing import Audit, SampleAudit, audit, audit_samples, error_probability
 from hubbub.cluster import ClusterReports
@@ -90,6 +91,7 @@ from hubbub.trends import Change, Trend, trend
 from hubbub.trust_check import Check, check
 
 __all__ = [
+    "Amplification",
     "AttributesPlan",
     "Audit",
     "Band",
@@ -166,6 +168,7 @@ __all__ = [
     "UnrelatedPrevalence",
     "UnrelatedQuestion",
     "Warner",
+    "amplify",
     "audit",
     "audit_samples",
     "band",
