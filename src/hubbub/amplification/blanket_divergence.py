@@ -13,9 +13,10 @@ noise Z of mean 0. Adding a little normal noise to each X therefore gives an upp
 
     E[(S + Z)_+] = 1/(2 pi) * integral over t of M(s)^n e^(n v s^2 / 2) / s^2,   s = theta + i t,  M(s) = E[e^(s X)],
 
-for any theta > 0, v being the variance of the noise. A sum over a lattice of t is the integral plus e^(theta c) E[(S + Z -
-c)_+] at multiples c of the period, which are positive: it is an upper bound, too. What is left out beyond the last t,
-and what floats may have lost, is added. Nothing depends on n but the width of the sum, so any number of users will do.
+for any theta > 0, v being the variance of the noise. A sum over a lattice of t is the integral plus
+e^(theta c) E[(S + Z - c)_+] at multiples c of the period, which are positive: it is an upper bound, too. What is left
+out beyond the last t, and what floats may have lost, is added. Nothing depends on n but the width of the sum, so any
+number of users will do.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def _positive_part(atoms: Floats, weights: Floats, noise: float, users: int) -> 
     total = 0.0
     chunk = max(1, MAX_CHUNK_ENTRIES // atoms.size)
     for first in range(0, places + 1, chunk):
-        frequencies = step * np.arange(first, min(first + chunk, places + 1))
+        frequencies = step * np.arange(first, min(first + chunk, places + 1), dtype=np.float64)
         values, errors = _transform(atoms, powers, rise, tilt, frequencies, noise, users, log_scale)
         values = values + errors
         total += 2.0 * float(values.sum()) - (float(values[0]) if first == 0 else 0.0)

@@ -34,6 +34,7 @@ from hubbub.mechanisms import (
     TruncatedGeometric,
 )
 from hubbub.mechanisms.longitudinal_unary import LongitudinalBits
+from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.mechanisms.square_wave import SlidingWindow
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 
@@ -61,8 +62,11 @@ class PairLaw:
         """Return the law with atoms of equal ratios joined, which changes nothing."""
         ratios = np.stack([self.own / self.blanket, self.other / self.blanket], axis=1).round(12)
         _, which = np.unique(ratios, axis=0, return_inverse=True)
-        parts = (np.bincount(which.ravel(), weights=part) for part in (self.own, self.other, self.blanket))
-        return PairLaw(*parts)
+        own, other, blanket = (
+            np.bincount(which.ravel(), weights=part).astype(np.float64)
+            for part in (self.own, self.other, self.blanket)
+        )
+        return PairLaw(own, other, blanket)
 
     def rounded_outward(self) -> PairLaw:
         """Return the law with x likelier, y less likely and a thinner blanket: what floats may have lost."""
@@ -198,7 +202,8 @@ def probability_matrix(mechanism: Mechanism) -> Floats | None:
     if outputs is None or values * outputs > MAX_TABLE_ENTRIES or values**2 * outputs > MAX_PAIR_OUTPUTS:
         return None
     try:
-        matrix = mechanism.checked_matrix()
+        # Outputs of several attributes are records, which may hold rows of bits and are no labels.
+        matrix = mechanism.matrix() if isinstance(mechanism, SeveralAttributes) else mechanism.checked_matrix()
     except MechanismError:  # too wide to be written down
         return None
     return np.asarray(matrix[:, (matrix > 0.0).any(axis=0)])

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
 from hubbub.amplification.blanket_divergence import divergence_bound
 from hubbub.amplification.pair_laws import (
@@ -25,6 +26,8 @@ from hubbub.mechanisms import Mechanism
 
 GRID_STEPS = 8_192  # of epsilon within a factor of e: it is rounded up by 0.012% at most
 LEAST_EPSILON = 1e-9
+GUESS_STEPS = 16  # of the grid, at first
+NORMAL_STEPS = 40
 MAX_LOCAL_EPSILON = 40.0  # beyond, nobody is hidden among any number of users
 DIGITS_OF_EQUAL_LAWS = 10  # of logarithms: more than PROBABILITY_ROUNDING leaves open
 
@@ -116,10 +119,24 @@ def epsilon_of_pair(law: PairLaw, users: int, delta: float, local: float, *, at_
         return at_least
     low = math.floor(GRID_STEPS * math.log(max(at_least, LEAST_EPSILON)))
     high = math.ceil(GRID_STEPS * math.log(local))
-    while high - low > 1:
-        middle = (low + high) // 2
+    guess = math.floor(GRID_STEPS * math.log(max(_normal_epsilon(law, users, delta, local), LEAST_EPSILON)))
+    middle, stride = min(max(guess, low + 1), high - 1), GUESS_STEPS
+    while high - low > 1:  # what is found does not depend on the guess
         if divergence_bound(law, users, math.exp(middle / GRID_STEPS), local) <= delta:
-            high = middle
+            high, following = middle, middle - stride
         else:
-            low = middle
+            low, following = middle, middle + stride
+        stride *= 4
+        middle = following if low < following < high else (low + high) // 2
     return min(math.exp(high / GRID_STEPS), local)
+
+
+def _normal_epsilon(law: PairLaw, users: int, delta: float, local: float) -> float:
+    """Return epsilon as if the two laws of all reports were normal with equal variances: where to start looking."""
+    apart = math.sqrt(float(((law.own - law.other) ** 2 / law.blanket).sum()) / users)
+    low, high = LEAST_EPSILON, local
+    for _ in range(NORMAL_STEPS):
+        middle = math.sqrt(low * high)
+        below, above = ndtr([apart / 2.0 - middle / apart, -apart / 2.0 - middle / apart]).tolist()
+        low, high = (low, middle) if below - math.exp(middle) * above <= delta else (middle, high)
+    return low
