@@ -63,8 +63,7 @@ class PairLaw:
         ratios = np.stack([self.own / self.blanket, self.other / self.blanket], axis=1).round(12)
         _, which = np.unique(ratios, axis=0, return_inverse=True)
         own, other, blanket = (
-            np.bincount(which.ravel(), weights=part).astype(np.float64)
-            for part in (self.own, self.other, self.blanket)
+            np.bincount(which.ravel(), weights=part).astype(np.float64) for part in (self.own, self.other, self.blanket)
         )
         return PairLaw(own, other, blanket)
 
