@@ -2,7 +2,7 @@
 
 from hubbub.amplification import Amplification, amplify
 from hubbub.association import Independence, independence
-from hubbub.auditing import Audit, SampleAudit, audit, audit_samples, error_probability
+from hubbub.auditing import Attacker, Audit, SampleAudit, attacker, audit, audit_samples, error_probability
 from hubbub.cluster import ClusterReports
 from hubbub.comparison import Comparison, GroupComparison, compare, compare_groups
 from hubbub.core.errors import (
@@ -92,6 +92,7 @@ from hubbub.trust_check import Check, check
 
 __all__ = [
     "Amplification",
+    "Attacker",
     "AttributesPlan",
     "Audit",
     "Band",
@@ -169,6 +170,7 @@ __all__ = [
     "UnrelatedQuestion",
     "Warner",
     "amplify",
+    "attacker",
     "audit",
     "audit_samples",
     "band",

@@ -163,7 +163,8 @@ def plan(
     >>> kinds = ["randomized-response", "optimized-unary"]
     >>> yes = hb.Categories(["yes", "no"])
     >>> print(hb.plan(kinds, domain=yes, users=2_000, difference=0.05, central_epsilon=0.1, delta=1e-6).answers[0])
-    X
+    With 2,000 users per group and central epsilon 0.1 (delta 1e-06), randomized-response at epsilon 0.981 detects a
+    difference of 5 percentage points in one share with power 30%; optimized-unary with 25%.
     """
     counts = check_users(users)
     distance = validation.one_of(distance, DISTANCE_NAMES, "distance", "plan", default="'tv'")

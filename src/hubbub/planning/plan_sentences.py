@@ -274,9 +274,8 @@ def _spends(best: Needed, question: Question) -> str:
 def plan_notes(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> list[str]:
     """Return what a reader should know besides the answer, the most important first."""
     answers: Sequence[Answer] = needed or settings
-    notes = _claim_notes(answers)
-    if question.central_epsilon is not None:  # found from what is realised: no claim is compared
-        notes = [note for note in notes if "audit" in note]
+    notes = _claim_notes(answers, compared=question.central_epsilon is None)
+    if question.central_epsilon is not None:
         notes.append(
             "The epsilon of each candidate is the largest whose shuffled reports meet the central epsilon: it holds if "
             "everybody uses the same mechanism once, and nobody but a trusted shuffler sees who sent what."
@@ -324,8 +323,8 @@ def _search_notes(question: Question, settings: Sequence[SettingResult]) -> list
     return notes
 
 
-def _claim_notes(answers: Sequence[Answer]) -> list[str]:
-    """Say which candidates realise another epsilon than they claim, by which candidates are compared."""
+def _claim_notes(answers: Sequence[Answer], *, compared: bool) -> list[str]:
+    """Say which candidates realise another epsilon than they claim, by which they are `compared`."""
     shares_by_label: dict[str, list[float]] = {}
     for answer in answers:
         if answer.realised_share is not None:
@@ -334,7 +333,7 @@ def _claim_notes(answers: Sequence[Answer]) -> list[str]:
     notes = []
     if broken:
         notes.append(f"{listed(broken)}: users spend more epsilon than is claimed; an audit says how much.")
-    for label, shares in shares_by_label.items():
+    for label, shares in shares_by_label.items() if compared else ():
         if max(shares) < LOOSE_SHARE:
             texts = list(dict.fromkeys(f"{share:.0%}" for share in (min(shares), max(shares))))
             notes.append(
