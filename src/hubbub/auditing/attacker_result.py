@@ -47,7 +47,7 @@ class Attacker:
     >>> import hubbub as hb
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), p=0.75)
     >>> result = hb.attacker(coin)
-    >>> result.prior_vulnerability, result.vulnerability, round(result.min_entropy_leakage, 3)
+    >>> result.prior_vulnerability, round(result.vulnerability, 3), round(result.min_entropy_leakage, 3)
     (0.5, 0.75, 0.585)
     """
 
@@ -91,8 +91,8 @@ class Attacker:
         lines = [
             f"Attacker: who knows {known} guesses one person's value right with probability "
             f"{self.prior_vulnerability:.4g}, and after {seen} of the person with "
-            f"{self._with_interval(self.vulnerability, self.vulnerability_interval)}: {self.leakage:.4g} times as often "
-            f"({self.min_entropy_leakage:.3g} bits of min-entropy leak; {how})."
+            f"{self._with_interval(self.vulnerability, self.vulnerability_interval)}: {self.leakage:.4g} times as "
+            f"often ({self.min_entropy_leakage:.3g} bits of min-entropy leak; {how})."
         ]
         if self.unit is not None and self.distance is not None and self.prior_distance is not None:
             unit = "" if self.unit == "unit" else f" {self.unit}"

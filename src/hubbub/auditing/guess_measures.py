@@ -137,7 +137,7 @@ def _of_sets(mechanism: Mechanism, prior: Floats) -> float | None:
 
 def _independent(values: int, chance: float) -> Floats:
     """Return how likely each value is the first of a set that has every value by itself with some chance."""
-    return chance * (1.0 - chance) ** np.arange(values)
+    return np.asarray(chance * (1.0 - chance) ** np.arange(values, dtype=np.float64), dtype=np.float64)
 
 
 def _of_first_members(prior: Floats, log_ratio: float, members: Floats, outputs: float) -> float:
@@ -158,16 +158,11 @@ def _of_total(prior: Floats, log_ratio: float, members: Floats, total: float) ->
 
 def _listed_columns(mechanism: Mechanism, reports: int) -> Floats | None:
     """Return P(list of outputs | value), whatever the order of its outputs; None where lists are too many."""
-    values, size = len(mechanism.domain), mechanism.output_space.size
-    if isinstance(mechanism, SeveralAttributes):
-        size = None
-    if size is None or size > MAX_LISTS:
+    outputs = None if isinstance(mechanism, SeveralAttributes) else mechanism.outputs
+    if outputs is None or len(outputs) > MAX_LISTS:
         return None
-    lists = math.comb(size + reports - 1, reports)
-    if lists > MAX_LISTS or values * lists > MAX_LISTED_ENTRIES:
-        return None
-    outputs = mechanism.outputs
-    if outputs is None:
+    lists = math.comb(len(outputs) + reports - 1, reports)
+    if lists > MAX_LISTS or len(mechanism.domain) * lists > MAX_LISTED_ENTRIES:
         return None
     codes = mechanism.output_space.encode(outputs)
     if reports == 1:
@@ -178,9 +173,7 @@ def _listed_columns(mechanism: Mechanism, reports: int) -> Floats | None:
     counts.sum_duplicates()
     repeated = sparse.csr_array((gammaln(counts.data + 1.0), counts.indices, counts.indptr), shape=counts.shape)
     orders = gammaln(reports + 1.0) - np.asarray(repeated.sum(axis=1)).ravel()
-    with np.errstate(invalid="ignore"):  # 0 times the logarithm of 0
-        logs = mechanism.joint_log_columns(codes, counts)
-    return np.exp(np.nan_to_num(logs, nan=-np.inf, posinf=np.inf, neginf=-np.inf) + orders)
+    return np.exp(mechanism.joint_log_columns(codes, counts) + orders)
 
 
 # -- draws -------------------------------------------------------------------------------------------------
@@ -244,10 +237,8 @@ def _posterior(mechanism: Mechanism, prior: Floats, reports: int, people: int, r
         sent = [mechanism.report(held, words) for _ in range(reports)]
     who = np.tile(np.arange(people), reports)
     counts = sparse.csr_array((np.ones(who.size), (who, np.arange(who.size))), shape=(people, who.size))
-    with np.errstate(invalid="ignore"):
-        logs = mechanism.joint_log_columns(np.concatenate(sent), counts)
     with np.errstate(divide="ignore"):
-        logs = np.nan_to_num(logs, nan=-np.inf, posinf=np.inf, neginf=-np.inf) + np.log(prior)[:, None]
+        logs = mechanism.joint_log_columns(np.concatenate(sent), counts) + np.log(prior)[:, None]
     shares = np.exp(logs - logs.max(axis=0))
     return np.asarray(shares / shares.sum(axis=0))
 
