@@ -79,7 +79,7 @@ def attacker(
     >>> [round(each.vulnerability, 3) for each in (once, often)]
     [0.32, 0.424]
     >>> round(once.prior_distance, 2), round(once.distance, 2), round(often.distance, 2)
-    (2.5, 1.28, 0.64)
+    (2.5, 1.37, 0.77)
     """
     if not isinstance(mechanism, Mechanism):
         raise SettingError(

@@ -169,7 +169,7 @@ def _listed_columns(mechanism: Mechanism, reports: int) -> Floats | None:
         return np.exp(mechanism.log_columns(codes))
     chosen = np.array(list(combinations_with_replacement(range(len(codes)), reports)))
     rows = np.repeat(np.arange(len(chosen)), reports)
-    counts = sparse.csr_array((np.ones(chosen.size), (rows, chosen.ravel())), shape=(len(chosen), len(codes)))
+    counts = sparse.csr_array((np.ones(chosen.size, dtype=np.int64), (rows, chosen.ravel())), shape=(len(chosen), len(codes)))
     counts.sum_duplicates()
     repeated = sparse.csr_array((gammaln(counts.data + 1.0), counts.indices, counts.indptr), shape=counts.shape)
     orders = gammaln(reports + 1.0) - np.asarray(repeated.sum(axis=1)).ravel()
@@ -236,7 +236,7 @@ def _posterior(mechanism: Mechanism, prior: Floats, reports: int, people: int, r
     else:
         sent = [mechanism.report(held, words) for _ in range(reports)]
     who = np.tile(np.arange(people), reports)
-    counts = sparse.csr_array((np.ones(who.size), (who, np.arange(who.size))), shape=(people, who.size))
+    counts = sparse.csr_array((np.ones(who.size, dtype=np.int64), (who, np.arange(who.size))), shape=(people, who.size))
     with np.errstate(divide="ignore"):
         logs = mechanism.joint_log_columns(np.concatenate(sent), counts) + np.log(prior)[:, None]
     shares = np.exp(logs - logs.max(axis=0))
