@@ -1,7 +1,8 @@
 """Everything that `import hubbub as hb` offers, gathered from where it lives."""
 
+from hubbub.amplification import Amplification, amplify
 from hubbub.association import Independence, independence
-from hubbub.auditing import Audit, SampleAudit, audit, audit_samples, error_probability
+from hubbub.auditing import Attacker, Audit, SampleAudit, attacker, audit, audit_samples, error_probability
 from hubbub.cluster import ClusterReports
 from hubbub.comparison import Comparison, GroupComparison, compare, compare_groups
 from hubbub.core.errors import (
@@ -91,6 +92,8 @@ from hubbub.trends import Change, Trend, trend
 from hubbub.trust_check import Check, check
 
 __all__ = [
+    "Amplification",
+    "Attacker",
     "AttributesPlan",
     "Audit",
     "Band",
@@ -169,6 +172,8 @@ __all__ = [
     "UnrelatedPrevalence",
     "UnrelatedQuestion",
     "Warner",
+    "amplify",
+    "attacker",
     "audit",
     "audit_samples",
     "band",

@@ -77,6 +77,15 @@ def command(
         str | None,
         typer.Option(metavar="X[,X...]", help="Plain epsilon that each user spends, for kinds: 1, or 0.5,1,2."),
     ] = None,
+    central_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", help="For kinds whose reports are shuffled: the epsilon that all of them together may have."
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(metavar="D", help="Probability that the central epsilon leaves out, such as 1e-9.")
+    ] = None,
     reports_per_user: Annotated[
         str, typer.Option(metavar="N[,N...]", help="Number of reports per user; kinds divide their epsilon among them.")
     ] = "1",
@@ -131,11 +140,17 @@ def command(
     refuse_overwriting(output, [study, *(truth or [])], "-o")
     check_output_path(output)
     read = read_study(study, allow_code=allow_code)
-    if read.domain.product is not None and target is None and difference is None:
+    if read.domain.product is not None and target is None and difference is None and central_epsilon is None:
         _plan_attributes(read, counts, epsilons, truth or ["uniform"], runs, seed, output, as_json)
         return
     steps = plan.steps(
-        named_mechanisms(read, mechanism or [], kind or [], mix or [], has_epsilon=epsilons is not None),
+        named_mechanisms(
+            read,
+            mechanism or [],
+            kind or [],
+            mix or [],
+            has_epsilon=epsilons is not None or central_epsilon is not None,
+        ),
         domain=read.domain,
         epsilon=epsilons,
         users=counts,
@@ -152,6 +167,8 @@ def command(
         values=labels_of(values, read.domain),
         difference=None if difference is None else share_or_text(difference),  # type: ignore[arg-type]  # checked there
         power=None if power is None else share_or_text(power),  # type: ignore[arg-type]
+        central_epsilon=central_epsilon,
+        delta=delta,
     )
     _write(follow(steps, "planning"), read, output, as_json)
 

@@ -156,6 +156,8 @@ class Question(Portable):
     seed: int | str
     difference: float | None = None  # between the shares of two groups
     power: float | None = None  # the probability of detecting it; None: it is searched for
+    central_epsilon: float | None = None  # of shuffled reports, which decides the epsilon of each candidate
+    delta: float | None = None  # of the central epsilon
     refused_kinds: tuple[str, ...] | None = None  # of a search among all kinds: those the domain does not allow
 
     @property
@@ -216,8 +218,13 @@ class Question(Portable):
         return plain, plain * low / value, plain * high / value
 
 
-def by_privacy(answers: Sequence[AnswerType]) -> list[list[AnswerType]]:
-    """Return groups of equal plain epsilon, smallest first; unbounded ones come last, each in a group of its own."""
+def by_privacy(answers: Sequence[AnswerType], question: Question | None = None) -> list[list[AnswerType]]:
+    """Return groups of equal plain epsilon, smallest first; unbounded ones come last, each in a group of its own.
+
+    Candidates for a central epsilon are equally private, and one group.
+    """
+    if question is not None and question.central_epsilon is not None:
+        return [list(answers)] if answers else []
 
     def plain_or_infinite(answer: Answer) -> float:
         return math.inf if answer.spent.plain is None else answer.spent.plain

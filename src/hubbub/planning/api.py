@@ -19,6 +19,7 @@ from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
 from hubbub.planning.answers import DISTANCE_NAMES, MEDIAN, POWER, USERS, AnswerType, Needed, Question
 from hubbub.planning.candidates import Candidate, candidates_from
+from hubbub.planning.central_target import central_candidates, check_central
 from hubbub.planning.every_kind import EVERY_KIND, every_kind
 from hubbub.planning.expected_errors import expected_errors
 from hubbub.planning.group_size import detect_difference
@@ -63,6 +64,8 @@ def plan(
     values: object = None,
     difference: float | None = None,
     power: float | None = None,
+    central_epsilon: float | None = None,
+    delta: float | None = None,
 ) -> Generator[Progress, None, Plan]:
     """Plan a study before anybody reports: the errors to expect, or the users or epsilon that it takes.
 
@@ -118,6 +121,9 @@ def plan(
         has the assumed truth. Of several values, the one that takes most users counts.
     power : float, optional
         The probability of detecting the difference, from 0.5; left out, 0.8. With `users` it is what you get.
+    central_epsilon, delta : float, optional
+        For kinds that are shuffled (see `amplify`): each gets the largest epsilon whose reports, shuffled among `users`
+        (one number; with `difference` per group), are (central_epsilon, delta)-private. Not with `epsilon`.
 
     Returns
     -------
@@ -152,6 +158,14 @@ def plan(
     >>> print(hb.plan(coin, difference=0.05, users=2_000).answers[0])
     With 2,000 users per group and epsilon 1, you detect a difference of 5 percentage points in one share with power
     31%.
+
+    What people may send so that the shuffled reports of all of them are private enough:
+
+    >>> kinds = ["randomized-response", "optimized-unary"]
+    >>> yes = hb.Categories(["yes", "no"])
+    >>> print(hb.plan(kinds, domain=yes, users=2_000, difference=0.05, central_epsilon=0.1, delta=1e-6).answers[0])
+    With 2,000 users per group and central epsilon 0.1 (delta 1e-06), randomized-response at epsilon 0.981 detects a
+    difference of 5 percentage points in one share with power 30%; optimized-unary with 25%.
     """
     counts = check_users(users)
     distance = validation.one_of(distance, DISTANCE_NAMES, "distance", "plan", default="'tv'")
@@ -182,31 +196,55 @@ def plan(
         domain = mechanisms.domain if domain is None else domain  # a different one is refused with the mechanisms
         mechanisms = dict(mechanisms.mechanisms)
     refused_kinds = None
+    central = check_central(
+        central_epsilon, delta, counts, epsilon=epsilon, target=target, reports_per_user=reports_per_user
+    )
     if mechanisms == EVERY_KIND:
-        mechanisms, refused_kinds = _every_kind(domain, epsilon, radius, reports_per_user)
-    candidates = candidates_from(
-        mechanisms, domain=domain, epsilon=epsilon, radius=radius, reports_per_user=reports_per_user
+        mechanisms, refused_kinds = _every_kind(
+            domain, epsilon if central is None else central.epsilon, radius, reports_per_user
+        )
+
+    def answer(candidates: tuple[Candidate, ...]) -> Generator[Progress, None, Plan]:
+        over = candidates[0].domain
+        is_metric = any(candidate.privacy.per_unit is not None for candidate in candidates)
+        check_combination(
+            over, distance=distance, radius=radius, is_metric=is_metric, confidence=confidence, target=target
+        )
+        truths = truths_from(truth, over)
+        question = Question(
+            users=counts,
+            target=target,
+            truths=tuple(truth.name for truth in truths),
+            method=check_method(method),
+            distance=distance,
+            confidence=confidence,
+            level=validation.level(level, "plan"),
+            runs=check_runs(runs),
+            radius=radius,
+            unit=over.unit,
+            seed=seed,
+            difference=difference,
+            power=power,
+            central_epsilon=None if central is None else central.epsilon,
+            delta=None if central is None else central.delta,
+            refused_kinds=refused_kinds,
+        )
+        return _answer(question, candidates, truths, generator, check_values(values, over))
+
+    if central is not None:
+        return _after(central_candidates(mechanisms, central, domain, radius), answer)
+    return answer(
+        candidates_from(mechanisms, domain=domain, epsilon=epsilon, radius=radius, reports_per_user=reports_per_user)
     )
-    over, is_metric = candidates[0].domain, any(candidate.privacy.per_unit is not None for candidate in candidates)
-    check_combination(over, distance=distance, radius=radius, is_metric=is_metric, confidence=confidence, target=target)
-    truths = truths_from(truth, over)
-    question = Question(
-        users=counts,
-        target=target,
-        truths=tuple(truth.name for truth in truths),
-        method=check_method(method),
-        distance=distance,
-        confidence=confidence,
-        level=validation.level(level, "plan"),
-        runs=check_runs(runs),
-        radius=radius,
-        unit=over.unit,
-        seed=seed,
-        difference=difference,
-        power=power,
-        refused_kinds=refused_kinds,
-    )
-    return _answer(question, candidates, truths, generator, check_values(values, over))
+
+
+def _after(
+    search: Generator[Progress, None, tuple[Candidate, ...]],
+    answer: Callable[[tuple[Candidate, ...]], Generator[Progress, None, Plan]],
+) -> Generator[Progress, None, Plan]:
+    """Answer for the candidates that a search returns."""
+    candidates = yield from search
+    return (yield from answer(candidates))
 
 
 def _every_kind(
@@ -258,7 +296,8 @@ def _answer(
     else:
         tried = [(each, users) for own in studies for users in question.users for each in own]
     race = question.refused_kinds is not None and question.runs is None
-    last = expected_errors(tried, question.level, positions, race=race)
+    is_central = question.central_epsilon is not None
+    last = expected_errors(tried, question.level, positions, race=race, same_privacy=is_central)
     settings = yield from as_part(last, len(searches), len(searches) + 1)
     if question.looks_for != USERS:
         settings = _worst_of_truths(settings, len(truths), lambda setting: question.error(setting).median)

@@ -108,7 +108,7 @@ def candidates_from(
     `epsilon` of a user: with m reports each gets epsilon / m, and where a kind's epsilon is per unit of distance, that
     is divided by `radius`, or by the domain's diameter.
     """
-    named = _named_parts(mechanisms)
+    named = named_parts(mechanisms)
     counts = check_reports_per_user(reports_per_user)
     built = [part for _, parts in named for part, _ in parts if isinstance(part, Mechanism)]
     has_kinds = len(built) < sum(len(parts) for _, parts in named)
@@ -192,7 +192,8 @@ def _finite(epsilon: float) -> float | None:
 # -- reading what the caller passed ------------------------------------------------------------------------
 
 
-def _named_parts(mechanisms: object) -> list[tuple[str, PartsOrKinds]]:
+def named_parts(mechanisms: object) -> list[tuple[str, PartsOrKinds]]:
+    """Return what the caller passed, by names: mechanisms or kinds with the share of users who send each."""
     if isinstance(mechanisms, Mapping):
         entries = [(str(name), entry) for name, entry in mechanisms.items()]
     elif isinstance(mechanisms, Mechanism | str | type):

@@ -35,13 +35,18 @@ RACE_SECONDS = 30.0  # of estimated work for all candidates that stay
 
 
 def expected_errors(
-    settings: Iterable[tuple[SimulatedStudies, int]], level: float, positions: Positions | None, *, race: bool = False
+    settings: Iterable[tuple[SimulatedStudies, int]],
+    level: float,
+    positions: Positions | None,
+    *,
+    race: bool = False,
+    same_privacy: bool = False,
 ) -> Generator[Progress, None, list[SettingResult]]:
     """Return the errors of studies with some number of users, in order, yielding progress.
 
     The result of a setting depends on the seed, not on the other settings, unless they `race`: then a candidate is left
-    after a few studies if all of its errors are larger than all of the best one's. `positions` are those of the values
-    whose interval widths are wanted.
+    after a few studies if all of its errors are larger than all of the best one's of the same epsilon, or of all if
+    they have the `same_privacy`. `positions` are those of the values whose interval widths are wanted.
     """
     yield PREPARING
     entrants = list(settings)
@@ -50,7 +55,7 @@ def expected_errors(
     few = [(studies.repeated(SCREENING_RUNS), users) for studies, users in entrants]
     screening = [_task(studies, users, level, np.empty(0, dtype=np.int64)) for studies, users in few]
     first = yield from as_part(run_parallel(screening), 0, 2)
-    stays = _that_stay(few)
+    stays = _that_stay(few, same_privacy=same_privacy)
     seconds = RACE_SECONDS / max(1, sum(stays))
     tasks = [
         _task(studies.within(seconds), users, level, positions)
@@ -67,7 +72,7 @@ def _task(studies: SimulatedStudies, users: int, level: float, positions: Positi
     return Task(work, studies.cost(users), description)
 
 
-def _that_stay(settings: list[tuple[SimulatedStudies, int]]) -> list[bool]:
+def _that_stay(settings: list[tuple[SimulatedStudies, int]], *, same_privacy: bool) -> list[bool]:
     """Return which candidates may be the best of those with as many users, the same truth and the same privacy.
 
     If two candidates had the same errors, all of the one's would be larger than all of the other's in one of 70 cases
@@ -77,7 +82,8 @@ def _that_stay(settings: list[tuple[SimulatedStudies, int]]) -> list[bool]:
     groups: dict[tuple[object, ...], list[int]] = {}
     for place, (studies, users) in enumerate(settings):
         own = studies.candidate
-        groups.setdefault((users, studies.truth.name, own.epsilon, own.reports_per_user), []).append(place)
+        epsilon = None if same_privacy else own.epsilon
+        groups.setdefault((users, studies.truth.name, epsilon, own.reports_per_user), []).append(place)
     stays = [True] * len(settings)
     for members in groups.values():
         best = min(members, key=lambda place: float(np.median(errors[place])))

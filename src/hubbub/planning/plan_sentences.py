@@ -89,18 +89,22 @@ COMPARISON_WORDS = {
 def answer_sentences(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> list[str]:
     """Return one sentence for each epsilon and number of users, or for the first and the last of many."""
     if question.looks_for in (USERS, GROUP_USERS):
-        sentences = [_needed_sentence(group, question, len(needed) > 1) for group in by_privacy(needed)]
+        sentences = [_needed_sentence(group, question, len(needed) > 1) for group in by_privacy(needed, question)]
     elif question.looks_for == POWER:
         has_several = len({need.key for need in needed}) > 1
         of_users = [[need for need in needed if need.users == users] for users in question.users]
-        sentences = [_power_sentence(group, question, has_several) for some in of_users for group in by_privacy(some)]
+        sentences = [
+            _power_sentence(group, question, has_several) for some in of_users for group in by_privacy(some, question)
+        ]
     elif question.looks_for == EPSILON:
         groups = [[need for need in needed if need.users == users] for users in question.users]
         sentences = [_needed_sentence(group, question, len(group) > 1) for group in groups if group]
     else:
         has_several = len({(setting.candidate, setting.reports_per_user) for setting in settings}) > 1
         by_users = [[setting for setting in settings if setting.users == users] for users in question.users]
-        sentences = [_error_sentence(group, question, has_several) for some in by_users for group in by_privacy(some)]
+        sentences = [
+            _error_sentence(group, question, has_several) for some in by_users for group in by_privacy(some, question)
+        ]
     if len(sentences) > MAX_SENTENCES:
         return [sentences[0], sentences[-1], f"The table shows the {len(sentences) - 2} cases in between."]
     return sentences
@@ -229,6 +233,8 @@ def _worse_text(worse: Sequence[tuple[float, str]], words: ComparisonWords, at_l
 
 def _common_privacy(group: Sequence[Answer], question: Question) -> str:
     """Return what every user of a group spends."""
+    if question.central_epsilon is not None:
+        return f"central epsilon {question.central_epsilon:.3g} (delta {question.delta:.3g})"
     has_radius = question.radius is not None
     texts = {privacy_text(answer.spent, has_radius=has_radius) for answer in group}
     if len(texts) == 1:
@@ -240,6 +246,8 @@ def _common_privacy(group: Sequence[Answer], question: Question) -> str:
 def _name(best: Answer, group: Sequence[Answer]) -> str:
     """Return the candidate's label, with its epsilon per unit where the group has different kinds of epsilon."""
     is_mixed = len({privacy_text(answer.spent, has_radius=True) for answer in group}) > 1
+    if is_mixed and best.spent.per_unit is None and best.spent.plain is not None:
+        return f"{best.label} at epsilon {best.spent.plain:.3g}"
     if is_mixed and best.spent.per_unit is not None:
         return f"{best.label} at {per_unit_text(best.spent)}"
     return best.label
@@ -266,7 +274,12 @@ def _spends(best: Needed, question: Question) -> str:
 def plan_notes(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> list[str]:
     """Return what a reader should know besides the answer, the most important first."""
     answers: Sequence[Answer] = needed or settings
-    notes = _claim_notes(answers)
+    notes = _claim_notes(answers, compared=question.central_epsilon is None)
+    if question.central_epsilon is not None:
+        notes.append(
+            "The epsilon of each candidate is the largest whose shuffled reports meet the central epsilon: it holds if "
+            "everybody uses the same mechanism once, and nobody but a trusted shuffler sees who sent what."
+        )
     is_simulated = question.difference is None
     if is_simulated and question.truths == ("uniform",) and question.method in FLATTERED_METHODS:
         notes.append(
@@ -281,7 +294,7 @@ def plan_notes(question: Question, settings: Sequence[SettingResult], needed: Se
     for need in needed:
         labels_by_reason.setdefault(need.reason, {})[need.label] = None
     notes += [f"{listed(list(labels))}: {reason}." for reason, labels in labels_by_reason.items() if reason]
-    if question.looks_for != EPSILON and _are_incomparable(settings, needed):
+    if question.looks_for != EPSILON and _are_incomparable(question, settings, needed):
         notes.append("These candidates spend different epsilons, so they are not compared with each other.")
     notes += _search_notes(question, settings)
     if any(setting.extrapolated for setting in settings) or any(need.extrapolated for need in needed):
@@ -310,8 +323,8 @@ def _search_notes(question: Question, settings: Sequence[SettingResult]) -> list
     return notes
 
 
-def _claim_notes(answers: Sequence[Answer]) -> list[str]:
-    """Say which candidates realise another epsilon than they claim, by which candidates are compared."""
+def _claim_notes(answers: Sequence[Answer], *, compared: bool) -> list[str]:
+    """Say which candidates realise another epsilon than they claim, by which they are `compared`."""
     shares_by_label: dict[str, list[float]] = {}
     for answer in answers:
         if answer.realised_share is not None:
@@ -320,7 +333,7 @@ def _claim_notes(answers: Sequence[Answer]) -> list[str]:
     notes = []
     if broken:
         notes.append(f"{listed(broken)}: users spend more epsilon than is claimed; an audit says how much.")
-    for label, shares in shares_by_label.items():
+    for label, shares in shares_by_label.items() if compared else ():
         if max(shares) < LOOSE_SHARE:
             texts = list(dict.fromkeys(f"{share:.0%}" for share in (min(shares), max(shares))))
             notes.append(
@@ -330,11 +343,15 @@ def _claim_notes(answers: Sequence[Answer]) -> list[str]:
     return notes
 
 
-def _are_incomparable(settings: Sequence[SettingResult], needed: Sequence[Needed]) -> bool:
+def _are_incomparable(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> bool:
     """Whether there are several candidates, and no two of them at equal privacy."""
     first_needed = [need for need in needed if need.users == needed[0].users]
     first_settings = [setting for setting in settings if setting.users == settings[0].users]
-    groups: Sequence[Sequence[Answer]] = by_privacy(first_needed) if needed else by_privacy(first_settings)
+    groups: Sequence[Sequence[Answer]] = (
+        by_privacy(first_needed, question) if needed else by_privacy(first_settings, question)
+    )
+    if question.central_epsilon is not None:
+        return False
     return len({answer.label for group in groups for answer in group}) > 1 and all(len(group) == 1 for group in groups)
 
 

@@ -1,0 +1,315 @@
+"""The central epsilon of shuffled reports: by definition, by formulas of others, and how it behaves."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import combinations_with_replacement, permutations
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+import hubbub as hb
+from hubbub.amplification.blanket_divergence import divergence_bound
+from hubbub.amplification.local_budget import largest_local_epsilon
+from hubbub.amplification.pair_laws import PairLaw, any_mechanism, closed_law
+from hubbub.amplification.worst_pair import ShuffledMechanism
+from hubbub.core.arrays import Floats
+from hubbub.mechanisms import Mechanism
+
+THREE, FOUR = hb.Categories(["a", "b", "c"]), hb.Integers(0, 3)
+DELTAS = (1e-3, 0.05, 0.3)
+
+
+def drawn_matrix(seed: int, values: int = 3, outputs: int = 4) -> hb.Matrix:
+    """Return a mechanism whose pairs of values all differ."""
+    table = np.random.default_rng(seed).dirichlet(np.full(outputs, 4.0), values)
+    domain = hb.Categories([f"v{place}" for place in range(values)])
+    return hb.Matrix(domain, outputs=[f"z{place}" for place in range(outputs)], probabilities=table)
+
+
+LISTED: dict[str, Mechanism] = {
+    "k-rr": hb.RandomizedResponse(THREE, 1.0),
+    "coin": hb.RandomizedResponse(hb.Categories(["yes", "no"]), 1.5),
+    "rappor": hb.Rappor(THREE, 1.2),
+    "oue": hb.OptimizedUnary(THREE, 1.0),
+    "subsets": hb.SubsetSelection(hb.Integers(0, 4), 1.0, size=2),
+    "wave": hb.SquareWave(FOUR, 1.0, reach=1),
+    "wide wave": hb.SquareWave(FOUR, 1.0, reach=2),
+    "geometric": hb.TruncatedGeometric(FOUR, 0.5),
+    "exponential": hb.Exponential(THREE, 1.0),
+    "drawn": drawn_matrix(1),
+    "daily": hb.LongitudinalResponse(THREE, epsilon=2.0, first=1.0),
+}
+
+
+def tables_of(rows: Floats) -> dict[tuple[int, ...], float]:
+    """Return the distribution of how often each output is sent by people with these rows, by definition."""
+    law = {(0,) * rows.shape[1]: 1.0}
+    for row in rows:
+        wider: dict[tuple[int, ...], float] = defaultdict(float)
+        for counts, chance in law.items():
+            for output, own in enumerate(row):
+                more = list(counts)
+                more[output] += 1
+                wider[tuple(more)] += chance * own
+        law = wider
+    return law
+
+
+def exact_divergence(matrix: Floats, users: int, epsilon: float) -> float:
+    """Return the divergence of shuffled reports of the worst pair among the worst others."""
+    worst = 0.0
+    for others in combinations_with_replacement(range(len(matrix)), users - 1):
+        laws = [tables_of(matrix[[value, *others]]) for value in range(len(matrix))]
+        for one, two in permutations(laws, 2):
+            worst = max(worst, sum(max(0.0, one[key] - math.exp(epsilon) * two[key]) for key in one))
+    return worst
+
+
+@pytest.mark.parametrize("users", [1, 2, 3])
+@pytest.mark.parametrize("name", LISTED)
+def test_never_below_what_is_exact(name: str, users: int) -> None:
+    mechanism = LISTED[name]
+    matrix = mechanism.checked_matrix()
+    if matrix.shape[1] > 6:
+        users = min(users, 2)
+    for delta in DELTAS:
+        result = hb.amplify(mechanism, users, delta)
+        assert exact_divergence(matrix, users, result.epsilon) <= delta * (1 + 1e-9)
+        assert result.epsilon <= result.general_epsilon <= result.local_epsilon
+
+
+def test_the_exact_divergence_of_one_user_is_that_of_a_report() -> None:
+    matrix = LISTED["k-rr"].checked_matrix()
+    distance = 0.5 * np.abs(matrix[0] - matrix[1]).sum()
+    assert exact_divergence(matrix, 1, 0.0) == pytest.approx(distance)
+
+
+@pytest.mark.parametrize("users", [2, 5, 9])
+def test_close_to_what_is_exact_for_a_coin(users: int) -> None:
+    matrix = LISTED["coin"].checked_matrix()
+    for delta in (1e-2, 0.1):
+        bound = hb.amplify(LISTED["coin"], users, delta).epsilon
+        assert exact_divergence(matrix, users, bound * 0.8) > delta  # nothing much below it would hold
+
+
+def blanket_expectation(law: PairLaw, users: int, epsilon: float) -> float:
+    """Return E[(X_1 + ... + X_n)_+] / n of the blanket, by adding up all sums."""
+    atoms = (law.own - math.exp(epsilon) * law.other) / law.blanket
+    choices = [*zip(atoms, law.blanket, strict=True), (0.0, max(0.0, 1.0 - law.blanket.sum()))]
+    sums = {0.0: 1.0}
+    for _ in range(users):
+        wider: dict[float, float] = defaultdict(float)
+        for total, chance in sums.items():
+            for atom, own in choices:
+                wider[round(total + atom, 10)] += chance * own
+        sums = wider
+    return sum(total * chance for total, chance in sums.items() if total > 0) / users
+
+
+@pytest.mark.parametrize("users", [2, 7, 20])
+@pytest.mark.parametrize("name", ["k-rr", "rappor", "subsets", "wave", "wide wave"])
+def test_the_bound_is_the_expectation_rounded_up(name: str, users: int) -> None:
+    mechanism = LISTED[name]
+    law = closed_law(mechanism)
+    assert law is not None
+    for epsilon in (0.0, 0.1, 0.4):
+        expected = blanket_expectation(law, users, epsilon)
+        bound = divergence_bound(law, users, epsilon, mechanism.spent(1))
+        assert expected <= bound <= expected * 1.01
+
+
+@pytest.mark.parametrize("name", ["k-rr", "coin", "rappor", "oue", "subsets", "wave", "wide wave", "daily"])
+def test_formulas_agree_with_all_pairs_of_the_matrix(name: str) -> None:
+    """The worst pair of the matrix is that of the formula: neither more nor less."""
+    mechanism = LISTED[name]
+    matrix = mechanism.checked_matrix()
+    from_matrix = ShuffledMechanism(mechanism.spent(1), None, matrix, specific=True)
+    for users, delta in ((3, 0.05), (100, 1e-3), (100_000, 1e-7)):
+        formula = ShuffledMechanism.of(mechanism).central_epsilon(users, delta)
+        assert from_matrix.central_epsilon(users, delta) == pytest.approx(formula, rel=2e-3)
+
+
+def asked_bits_matrix(mechanism: hb.DBitFlip) -> Floats:
+    """Return P(asked, answers | value) by definition."""
+    from itertools import combinations, product
+
+    buckets, asked = int(mechanism.buckets or 0), int(mechanism.bits or 0)
+    right = 1 / (1 + math.exp(-mechanism.nats))
+    rows = []
+    for own in mechanism.bucket_of(np.arange(len(mechanism.domain))).tolist():
+        chances = []
+        for chosen in combinations(range(buckets), asked):
+            for answers in product((0, 1), repeat=asked):
+                likely = [
+                    right if bit == (own == bucket) else 1 - right for bucket, bit in zip(chosen, answers, strict=True)
+                ]
+                chances.append(math.prod(likely) / math.comb(buckets, asked))
+        rows.append(chances)
+    return np.array(rows)
+
+
+@pytest.mark.parametrize(("buckets", "bits"), [(4, 1), (4, 2), (4, 4), (3, 2)])
+def test_asked_bits(buckets: int, bits: int) -> None:
+    mechanism = hb.DBitFlip(hb.Integers(0, buckets - 1), 1.0, buckets=buckets, bits=bits)
+    matrix = asked_bits_matrix(mechanism)
+    assert matrix.sum(axis=1) == pytest.approx(1.0)
+    from_matrix = ShuffledMechanism(1.0, None, matrix, specific=True)
+    for users, delta in ((3, 0.05), (1000, 1e-5)):
+        formula = ShuffledMechanism.of(mechanism).central_epsilon(users, delta)
+        assert from_matrix.central_epsilon(users, delta) == pytest.approx(formula, rel=2e-3)
+
+
+@pytest.mark.parametrize("way", [hb.Split, hb.SampleOne])
+def test_several_attributes(way: type[Mechanism]) -> None:
+    """The worst pair differs in all attributes."""
+    build: Callable[..., Mechanism] = way
+    both = build(hue=hb.RandomizedResponse(THREE, 0.8), tea=hb.OptimizedUnary(hb.Categories(["yes", "no"]), 0.5))
+    matrix = both.matrix()
+    from_matrix = ShuffledMechanism(both.spent(1), None, matrix, specific=True)
+    for users, delta in ((3, 0.05), (1000, 1e-5)):
+        formula = ShuffledMechanism.of(both)
+        assert formula.law is not None
+        found = formula.central_epsilon(users, delta)
+        assert from_matrix.central_epsilon(users, delta) == pytest.approx(found, rel=2e-3)
+
+
+def clones_divergence(local: float, users: int, epsilon: float) -> float:
+    """Return that of the stronger clones (Feldman, McMillan, Talwar 2023, theorem 3.2), by their binomials."""
+    odds = math.exp(local)
+    clones = np.arange(users)
+    total = 0.0
+    for count, chance in zip(clones.tolist(), binom.pmf(clones, users - 1, 2 / (odds + 1)), strict=True):
+        heads = np.arange(count + 2)
+        without, one_less = binom.pmf(heads, count, 0.5), binom.pmf(heads - 1, count, 0.5)
+        own, other = (odds * one_less + without) / (odds + 1), (one_less + odds * without) / (odds + 1)
+        total += chance * float(np.maximum(0.0, own - math.exp(epsilon) * other).sum())
+    return total
+
+
+@pytest.mark.parametrize("local", [0.5, 1.0, 3.0])
+def test_general_bound_is_that_of_the_stronger_clones(local: float) -> None:
+    for users in (2, 30, 500):
+        for epsilon in (0.05, 0.3):
+            published = clones_divergence(local, users, epsilon)
+            bound = divergence_bound(any_mechanism(local), users, epsilon, local)
+            assert published * (1 - 1e-9) <= bound <= published * 1.01 + 1e-300
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_never_above_the_clones_nor_below_what_is_exact_for_drawn_mechanisms(seed: int) -> None:
+    mechanism = drawn_matrix(seed, values=3, outputs=3)
+    matrix = mechanism.checked_matrix()
+    general = any_mechanism(mechanism.epsilon)
+    own = ShuffledMechanism.of(mechanism)
+    for users, delta in ((2, 0.1), (3, 0.01), (1000, 1e-6)):
+        found = own.central_epsilon(users, delta)
+        if 0.0 < found < mechanism.epsilon:
+            assert divergence_bound(general, users, found * 0.999, mechanism.epsilon) > delta
+        if users < 10:
+            assert exact_divergence(matrix, users, found) <= delta
+
+
+@pytest.mark.parametrize("local", [0.5, 2.0, 4.0])
+def test_below_the_closed_form_that_was_published(local: float) -> None:
+    """Feldman, McMillan, Talwar 2021, theorem 3.1."""
+    odds = math.exp(local)
+    for users, delta in ((10_000, 1e-6), (10**6, 1e-8), (10**9, 1e-12)):
+        if local > math.log(users / (16 * math.log(2 / delta))):
+            continue
+        rate = 8 * math.sqrt(odds * math.log(4 / delta) / users) + 8 * odds / users
+        closed = math.log1p((odds - 1) / (odds + 1) * rate)
+        assert hb.amplify(hb.RandomizedResponse(hb.Categories(["y", "n"]), local), users, delta).epsilon < closed
+
+
+@pytest.mark.parametrize("name", ["k-rr", "rappor", "drawn", "geometric"])
+def test_more_users_or_a_larger_delta_never_cost_more(name: str) -> None:
+    mechanism = LISTED[name]
+    users = [1, 2, 5, 50, 51, 1000, 10**5, 10**5 + 1, 10**9, 10**9 + 1, 10**12]
+    found = [hb.amplify(mechanism, count, 1e-6).epsilon for count in users]
+    assert found == sorted(found, reverse=True)
+    deltas = [1e-300, 1e-12, 1.01e-12, 1e-6, 1.0001e-6, 0.1, 0.9]
+    found = [hb.amplify(mechanism, 1000, delta).epsilon for delta in deltas]
+    assert found == sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("name", ["k-rr", "rappor", "subsets"])
+def test_of_many_users_the_reports_are_normal(name: str) -> None:
+    """The limit is a shift of a normal law by the root of sum (P - P')^2 / w over the users."""
+    mechanism, users, delta = LISTED[name], 10**9, 1e-10
+    law = closed_law(mechanism)
+    assert law is not None
+    shift = math.sqrt(float(((law.own - law.other) ** 2 / law.blanket).sum()) / users)
+    epsilon = hb.amplify(mechanism, users, delta).epsilon
+    there = norm.cdf(shift / 2 - epsilon / shift) - math.exp(epsilon) * norm.cdf(-shift / 2 - epsilon / shift)
+    assert there == pytest.approx(delta, rel=0.01)
+
+
+def test_of_large_domains_only_the_epsilon_counts() -> None:
+    steps = hb.TruncatedGeometric(hb.Integers(0, 999), 0.002)
+    result = hb.amplify(steps, 10**6, 1e-9)
+    assert result.method == "clones"
+    assert result.local_epsilon == pytest.approx(0.002 * 999)
+    assert result.epsilon == result.general_epsilon
+    assert "between any two values of the domain" in result.explain()
+
+
+def test_metric_epsilon_is_the_largest_that_is_realised() -> None:
+    rounded = hb.Laplace(FOUR, 0.5)  # remapped: less than 3 times 0.5
+    matrix = rounded.checked_matrix()
+    logs = np.log(matrix)
+    assert hb.amplify(rounded, 100, 0.01).local_epsilon == pytest.approx((logs.max(0) - logs.min(0)).max())
+
+
+def test_unbounded_noise_is_as_private_as_clamped_noise() -> None:
+    free, clamped = hb.Geometric(FOUR, 0.4), hb.TruncatedGeometric(FOUR, 0.4)
+    assert hb.amplify(free, 500, 1e-4).epsilon == hb.amplify(clamped, 500, 1e-4).epsilon
+
+
+def test_nobody_is_hidden_if_reports_are_almost_certain() -> None:
+    sure = hb.RandomizedResponse(THREE, 50.0)
+    result = hb.amplify(sure, 10**9, 1e-9)
+    assert (result.method, result.epsilon) == ("local", 50.0)
+
+
+def test_nothing_to_protect_is_epsilon_0() -> None:
+    assert hb.amplify(LISTED["k-rr"], 1, 0.9).epsilon == 0.0  # any report alone differs by less
+
+
+@pytest.mark.parametrize("name", ["blanket", "noise", "ratio"])
+def test_a_planted_fault_falls_below_what_is_exact(name: str) -> None:
+    """A blanket that is too thick, or values that are too alike, would be noticed by the tests above."""
+    mechanism = LISTED["k-rr"]
+    law = closed_law(mechanism)
+    assert law is not None
+    faults = {
+        "blanket": PairLaw(law.own, law.other, law.blanket * 1.4),
+        "noise": PairLaw(*(np.array([part.sum()]) for part in (law.own, law.other, law.blanket))),
+        "ratio": PairLaw((law.own + law.other) / 2, law.other, law.blanket),
+    }
+    exact = exact_divergence(mechanism.checked_matrix(), 3, 0.1)
+    assert divergence_bound(law, 3, 0.1, 1.0) >= exact
+    assert divergence_bound(faults[name], 3, 0.1, 1.0) < exact
+
+
+@pytest.mark.parametrize("kind", [hb.RandomizedResponse, hb.OptimizedUnary, hb.LocalHashing, hb.SubsetSelection])
+def test_the_largest_local_epsilon_meets_the_target_and_hardly_more_would(kind: Callable[..., Mechanism]) -> None:
+    domain = hb.Categories([str(place) for place in range(20)])
+    found = largest_local_epsilon(lambda epsilon: kind(domain, epsilon=epsilon), 50_000, 1e-7, 0.3)
+    assert hb.amplify(kind(domain, epsilon=found), 50_000, 1e-7).epsilon <= 0.3 * 1.0002
+    assert hb.amplify(kind(domain, epsilon=found * 1.02), 50_000, 1e-7).epsilon > 0.3
+
+
+def test_result_in_words_and_as_json() -> None:
+    hashed = hb.LocalHashing(THREE, 1.0)
+    result = hb.amplify(hashed, 1000, 1e-6)
+    text = result.explain()
+    for word in ("1,000 users", "1e-06", "hash is taken to be random", "blanket", f"{result.epsilon:.4g}"):
+        assert word in text
+    assert json.loads(result.to_json()) == result.document()
+    assert str(result) == text
+    assert "LocalHashing" in result._repr_html_()
