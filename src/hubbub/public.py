@@ -2,6 +2,7 @@
 
 from hubbub.association import Independence, independence
 from hubbub.auditing import Audit, SampleAudit, audit, audit_samples, error_probability
+from hubbub.benchmarking import Benchmark, benchmark
 from hubbub.cluster import ClusterReports
 from hubbub.comparison import Comparison, GroupComparison, compare, compare_groups
 from hubbub.core.errors import (
@@ -93,6 +94,7 @@ __all__ = [
     "AttributesPlan",
     "Audit",
     "Band",
+    "Benchmark",
     "Bins",
     "Categories",
     "Change",
@@ -169,6 +171,7 @@ __all__ = [
     "audit",
     "audit_samples",
     "band",
+    "benchmark",
     "check",
     "collect",
     "compare",
