@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MARKERS = "osD^vPX*"
 STANDARD_ERRORS = 2.0
 MIN_ERROR = 1e-300
+MAX_TICKS = 8
 MAX_LINES, MAX_POINTS = 14, 40  # of one picture: the best ones
 
 
@@ -61,6 +62,10 @@ def _draw_lines(lines: dict[str, list[BenchmarkCell]], distance: str, axes: Axes
         axes.fill_between(x, np.maximum(y - half, y / 10.0), y + half, color=colour, alpha=0.18, linewidth=0)
         axes.plot(x, y, marker=marker, color=colour, linewidth=1.6, label=legible([name]).texts[0])
     axes.set(xscale="log", yscale="log", xlabel="users")
+    numbers = sorted({cell.users for own in lines.values() for cell in own})
+    if len(numbers) <= MAX_TICKS:
+        axes.set_xticks(numbers)
+        axes.set_xticks([], minor=True)
     axes.xaxis.set_major_formatter(axis_number)
     axes.yaxis.set_minor_formatter(lambda number, _: axis_number(number) if f"{number:.0e}"[0] in "25" else "")
     axes.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0))

@@ -137,7 +137,9 @@ class Benchmark(Portable):
     >>> kinds = ["randomized-response", "optimized-unary"]
     >>> colours = hb.Categories(["red", "green", "blue"])
     >>> result = hb.benchmark(kinds, "inv-p", "zipf", users=2_000, runs=20, domain=colours, epsilon=1.0)
-    >>> print(result.explain())
+    >>> ranking = result.rankings()[0]
+    >>> ranking.best.label, [each.is_clear for each in ranking.differences]
+    ('randomized-response 1 by inv-p', [False])
     """
 
     domain: Domain

@@ -91,7 +91,7 @@ def _check_settings(folder: Path, settings: Mapping[str, object]) -> None:
         kept = json.loads(place.read_text(encoding="utf-8"))
         differing = [name for name in settings if kept[name] != settings[name]]
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise _unreadable(place, str(error)) from None
+        raise _unreadable(place, str(error), "keep the runs in another folder") from None
     if differing:
         raise SettingError(
             f"the runs in this folder have another {differing[0]}",
@@ -108,15 +108,16 @@ def _rows_of(chunk: Path) -> Iterator[RunRow]:
             kept = json.loads(line)
             yield RunRow(**{name: kept[name] for name in FIELDS})
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise _unreadable(chunk, f"{type(error).__name__}: {error}") from None
+        remedy = f"remove {chunk.name}: what it held is simulated again, and comes out the same"
+        raise _unreadable(chunk, f"{type(error).__name__}: {error}", remedy) from None
 
 
-def _unreadable(path: Path, reason: str) -> IntakeError:
+def _unreadable(path: Path, reason: str, remedy: str) -> IntakeError:
     return IntakeError(
         "the runs in this folder cannot be read",
         where=str(path),
         got=reason,
         expected="the file as a benchmark wrote it",
-        remedy=f"remove {path.name}: what it held is simulated again, and comes out the same",
+        remedy=remedy,
         code="damaged",
     )
