@@ -28,7 +28,7 @@ SOURCE = ROOT / "src" / "hubbub"
 
 PUBLIC = """
 __version__ Audit audit audit_samples SampleAudit
-Band band Bins Categories Change Check check Cloaking ClusterError ClusterReports collect
+Band band Benchmark benchmark Bins Categories Change Check check Cloaking ClusterError ClusterReports collect
 compare compare_groups Comparison CrosswiseModel DistanceError Domain DomainError earth_mover_distance
 error_probability Estimate estimate EstimateError Exponential export_tables fit_test FitTest ForcedResponse Geometric
 Grid GroupComparison HubbubError HubbubWarning Identification identify ImpossibleReportError IntakeError Integers

@@ -3,6 +3,7 @@
 from hubbub.amplification import Amplification, amplify
 from hubbub.association import Independence, independence
 from hubbub.auditing import Attacker, Audit, SampleAudit, attacker, audit, audit_samples, error_probability
+from hubbub.benchmarking import Benchmark, benchmark
 from hubbub.cluster import ClusterReports
 from hubbub.comparison import Comparison, GroupComparison, compare, compare_groups
 from hubbub.core.errors import (
@@ -97,6 +98,7 @@ __all__ = [
     "AttributesPlan",
     "Audit",
     "Band",
+    "Benchmark",
     "Bins",
     "Categories",
     "Change",
@@ -177,6 +179,7 @@ __all__ = [
     "audit",
     "audit_samples",
     "band",
+    "benchmark",
     "check",
     "collect",
     "compare",
