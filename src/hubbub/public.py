@@ -47,6 +47,7 @@ from hubbub.intake import (
 )
 from hubbub.intervals import Band, Interval, Moments, Quantile, band, correlation, interval, moments, quantile
 from hubbub.mechanisms import (
+    BloomRappor,
     Cloaking,
     CrosswiseModel,
     DBitFlip,
@@ -94,6 +95,7 @@ __all__ = [
     "Audit",
     "Band",
     "Bins",
+    "BloomRappor",
     "Categories",
     "Change",
     "Check",
