@@ -292,6 +292,42 @@ class BloomRappor(Longitudinal):
             return any_differences(self.bits, self.hashes)
         return differences(self.filters, self.bits, min(self.hashes, self.bits))
 
+    def mean_filters(self, among: Positions | None = None) -> Floats:
+        """Return how likely each bit of the filter is set: 0 or 1 for candidates, the same for all bits of the rest.
+
+        Parameters
+        ----------
+        among
+            The positions of the values to keep; None for all.
+
+        Returns
+        -------
+        numpy.ndarray
+            Cohorts by values by bits.
+        """
+        kept = np.arange(len(self.domain)) if among is None else among
+        means = unpacked(self.filters[:, kept], self.bits)
+        means[:, kept == self.rest_position] = 1.0 - (1.0 - 1.0 / self.bits) ** self.hashes
+        return means
+
+    def with_rest(self, label: str) -> BloomRappor:
+        """Return this mechanism with one more label, which stands for all texts that are not listed.
+
+        Parameters
+        ----------
+        label
+            The new label.
+
+        Returns
+        -------
+        BloomRappor
+            With the same outputs.
+        """
+        names = ("epsilon", "first") if self.f is None else ("f", "p", "q")
+        domain = Categories([*self.domain.labels.tolist(), label])
+        stated = {name: getattr(self, name) for name in names}
+        return BloomRappor(domain, self.cohorts, self.bits, self.hashes, rest=label, **stated)
+
     # -- what reports spend --------------------------------------------------------------------------
 
     def _told(self, reports: int) -> float:
