@@ -7,6 +7,8 @@ no matrix is kept. Filters depend on the cohort.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,8 +46,7 @@ class BloomChannel(Channel):
         size, ones = np.indices((most + 1, most + 1))
         self._table = np.exp(np.where(ones <= size, ones * gains[1] + (size - ones) * gains[0], 0.0) - top)
         self._unlisted, self._own = unlisted, np.exp(log_unlisted - top)
-        self._nats = float(np.abs(self._table[self._table > 0]).min(initial=1.0))
-        self._most_scale = float(np.abs(self.log_scale).max(initial=0.0))
+        self._least = float(self._table[self._table > 0].min(initial=1.0))
 
     def rows(self, positions: Positions) -> Floats:
         """Return rows of the matrix."""
@@ -94,7 +95,7 @@ class BloomChannel(Channel):
     @property
     def entry_rounding(self) -> float:
         """From the lowest entry."""
-        return entry_error(self._most_scale - np.log(self._nats))
+        return entry_error(float(np.abs(self.log_scale).max(initial=0.0)) - math.log(self._least))
 
 
 def _words(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
