@@ -481,6 +481,31 @@ STUDIES: dict[str, dict[str, VectorStudy]] = {
             INTEGERS, mechanism("d-bit-flip", epsilon=1.0, buckets=3, bits=1), WHOLE, ALL_CALLS, cases=60
         ),
     },
+    "bloom-rappor": {
+        "words": VectorStudy(
+            WORDS,
+            mechanism("bloom-rappor", cohorts=9, bits=16, hashes=2, f="'1/2'", p=0.5, q=0.75),
+            ("a", "b", 7),
+            ALL_CALLS,
+        ),
+        "any text": VectorStudy(
+            WORDS,
+            mechanism("bloom-rappor", cohorts=1000, bits=21, hashes=3, epsilon=3.0, first=1.0, rest="'b'"),
+            ("a", "b", 7, "another text", "\u00e9\u20ac\U0001f600", "x" * 60, "0"),
+            ALL_CALLS,
+            cases=120,
+        ),
+        "nothing permanent": VectorStudy(
+            WORDS,
+            mechanism("bloom-rappor", cohorts=4, bits=8, hashes=2, f=0, p=0.25, q="'2/3'"),
+            ("a", "b", 7),
+            ALL_CALLS,
+            cases=40,
+        ),
+        "one report": VectorStudy(
+            WORDS, mechanism("bloom-rappor", cohorts=1, bits=8, hashes=16, epsilon=2.0), ("a", "b", 7), ALL_CALLS, cases=60
+        ),
+    },
     "subset-selection": {
         "integers": VectorStudy(INTEGERS, mechanism("subset-selection", epsilon=1.0), WHOLE),
         "all but one": VectorStudy(INTEGERS, mechanism("subset-selection", epsilon=1.0, size=6), WHOLE, cases=80),
@@ -578,6 +603,14 @@ def value_vectors() -> list[dict[str, Any]]:
 
 
 ODD_RESPONSES: dict[str, tuple[str, tuple[Any, ...]]] = {  # by the kind: a study, and texts that it did not write
+    "bloom-rappor": (
+        "words",
+        (
+            *("", "0", "0:0x0001", "0:0x0001:0x0000", "0:0x0001:0x0007", "9:0x0001:0x0003", "-1:0x0001:0x0003"),
+            *("0:0x0001:0x0003:0", "0:0x01:0x0003", "0:0x000001:0x0003", "x:0x0001:0x0003", "0:0xzz01:0x0003"),
+            *("0:0x0001:0x0003\n", None, 4711, ["0:0x0001:0x0003"]),
+        ),
+    ),
     "longitudinal-rappor": (
         "sixteen values",
         ("", "0x", "0xff", "0x0000ff", "zz", "0xzzzz", "-fff", "0X0001", None, 4711, ["0xffff"], "0xFFFF\n"),

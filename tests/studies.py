@@ -150,6 +150,8 @@ MECHANISMS: list[tuple[str, Document]] = [
     ("bins", {"kind": "longitudinal-hashing", "epsilon": 3.0, "first": 1.5}),
     ("integers", {"kind": "d-bit-flip", "epsilon": 1.0, "buckets": 4, "bits": 2}),
     ("words", {"kind": "d-bit-flip", "epsilon": 1.0}),
+    ("words", {"kind": "bloom-rappor", "cohorts": 3, "bits": 8, "hashes": 2, "f": "1/2", "p": 0.25, "q": 0.75}),
+    ("words", {"kind": "bloom-rappor", "cohorts": 4, "bits": 8, "hashes": 2, "epsilon": 3.0, "first": 1.0}),
     ("integers", {"kind": "subset-selection", "epsilon": 1.0, "size": 2}),
     ("integers", {"kind": "subset-selection", "epsilon": 1.0}),
     ("integers", {"kind": "square-wave", "epsilon": 1.0}),

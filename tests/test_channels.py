@@ -19,6 +19,7 @@ from hubbub import mechanisms
 from hubbub.channels import (
     AskedBitsChannel,
     BitSetChannel,
+    BloomChannel,
     Channel,
     ConcatenatedChannel,
     ConvolutionChannel,
@@ -115,6 +116,7 @@ def test_every_mechanisms_channel_is_its_matrix(
         assert_squares(channel, reference)
 
 
+WORDS = hb.Categories([f"w{number}" for number in range(9)])
 KINDS = [
     (hb.RandomizedResponse(hb.Categories(list(range(9))), 1.0), DiagonalPlusConstantChannel),
     (hb.Geometric(hb.Integers(-3, 12), 0.7), DecayChannel),
@@ -138,6 +140,8 @@ KINDS = [
     (hb.LongitudinalHashing(hb.Integers(0, 20), 3.0, 1.0), BitSetChannel),
     (hb.DBitFlip(hb.Integers(0, 20), 3.0, 9, 4), AskedBitsChannel),
     (hb.DBitFlip(hb.Integers(0, 20), 3.0), AskedBitsChannel),
+    (hb.BloomRappor(WORDS, 5, 16, 2, f=0.5, p=0.5, q=0.75), BloomChannel),
+    (hb.BloomRappor(WORDS, 3, 100, 16, epsilon=9.0, first=4.0, rest="w3"), BloomChannel),
     (hb.DBitFlip(hb.Integers(0, 20), 30.0, 5, 1), AskedBitsChannel),
     (hb.OptimizedUnary(hb.Integers(0, 20), 1.0), BitSetChannel),
     (hb.SubsetSelection(hb.Integers(0, 20), 1.0), BitSetChannel),

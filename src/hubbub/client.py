@@ -57,6 +57,7 @@ MIN_LENGTH, MAX_LENGTH = 1e-100, 1e100  # sides of cells, and distances of edges
 MAX_NATS = 20_000.0  # exp(-20,000) takes 29,000 bits
 MAX_WIDTH = 1 << 17  # bits of a probability: enough for that, and for cells beyond the corners of a map
 MAX_BUCKETS = 2**31
+MAX_COHORTS, MAX_FILTER_BITS, MAX_HASHES = 65_536, 256, 16  # an MD5 has 16 bytes, and each is one hash
 MAX_VALUES = 100_000_000
 MAX_EXACT_INTEGER = 2**53  # floats hold every whole number up to this
 MAX_INTEGER = 2**62
@@ -109,6 +110,7 @@ RESERVED_NAMES = (  # of attributes: columns of reports, of values to privatize 
     *("impossible", "probabilities", "fakes"),
 )
 MECHANISMS = {  # each with the domains on which it is defined
+    "bloom-rappor": ("categories",),
     "cloaking": DOMAINS,
     "crosswise-model": ("categories",),
     "d-bit-flip": DOMAINS,
@@ -139,7 +141,8 @@ METRIC_MECHANISMS = (  # whose epsilon is per unit of distance
     *("exponential", "geometric", "laplace", "planar-geometric", "planar-laplace", "truncated-geometric"),
 )
 MEMORY_MECHANISMS = (  # whose devices keep a permanent response, from which all reports about a value are made
-    *("d-bit-flip", "longitudinal-hashing", "longitudinal-rappor", "longitudinal-response", "longitudinal-unary"),
+    *("bloom-rappor", "d-bit-flip", "longitudinal-hashing", "longitudinal-rappor"),
+    *("longitudinal-response", "longitudinal-unary"),
 )
 UNARY_STAGES = ("oue", "sue")  # how one stage of longitudinal unary encoding treats bits
 SHORT_NAMES: dict[str, tuple[str, dict[str, Any]]] = {  # in the literature: the kind, and what the name itself says
@@ -329,6 +332,38 @@ def longitudinal_parameters(epsilon: Fraction, first: Fraction) -> tuple[int, in
     width, one = flip_parameters(epsilon / 2)
     decay, kept = _decay_above(first / 2), Fraction(one, 1 << width)
     return width, one, math.ceil((decay / (1 + decay) - kept) / (1 - 2 * kept) * (1 << width))
+
+
+def bloom_parameters(bits: int, hashes: int, epsilon: Fraction, first: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+    """Return f, p and q of Bloom-filter RAPPOR, where both stages treat ones and zeros alike.
+
+    Two texts differ in at most min(2 hashes, bits) bits of their filters, each of which may tell its part of epsilon.
+    With first = epsilon, reports repeat the permanent response: p is 0, and q 1.
+    """
+    differing = min(2 * hashes, bits)
+    if first == epsilon:
+        width, one = flip_parameters(epsilon / differing)
+        return Fraction(2 * one, 1 << width), Fraction(0), Fraction(1)
+    width, one, turned = longitudinal_parameters(2 * epsilon / differing, 2 * first / differing)
+    p = Fraction(turned, 1 << width)
+    return Fraction(2 * one, 1 << width), p, 1 - p
+
+
+def bloom_chances(f: Fraction, p: Fraction, q: Fraction) -> tuple[Fraction, Fraction]:
+    """Return how likely a report has a one where the filter has a zero, and where it has a one."""
+    return p + f / 2 * (q - p), q - f / 2 * (q - p)
+
+
+def bloom_ratio(zero: Fraction, one: Fraction, bits: int, hashes: int) -> Fraction | None:
+    """Return the largest ratio of any two filters, for bits that are 1 with these probabilities; None if infinite."""
+    if zero == 0 or one == 1:
+        return None
+    return max(
+        (one / zero) ** only * ((1 - zero) / (1 - one)) ** lacking
+        for only in range(1, hashes + 1)
+        for lacking in range(1, hashes + 1)
+        if only + lacking <= bits
+    )
 
 
 def asked_parameters(epsilon: Fraction, bits: int) -> dict[str, int]:
@@ -648,6 +683,22 @@ def draw_answers(asked: Sequence[bool], bucket: int, width: int, own: int, other
     No bucket is the value's own if `bucket` is -1.
     """
     return [bit and random_bits(width) < (own if place == bucket else other) for place, bit in enumerate(asked)]
+
+
+def bloom_bits(text: str, cohort: int, bits: int, hashes: int) -> list[int]:
+    """Return which bits of its Bloom filter a text sets: the hash of google/rappor's clients, which never changes.
+
+    The bytes of the MD5 of the cohort (four bytes, the highest first) and the text, modulo the number of bits. Two may
+    be the same.
+    """
+    digest = hashlib.md5(cohort.to_bytes(4, "big") + text.encode(errors="replace"), usedforsecurity=False).digest()
+    return [byte % bits for byte in digest[:hashes]]
+
+
+def draw_filter(places: Sequence[int], bits: int, half: Fraction) -> list[bool]:
+    """Draw the permanent bits of a Bloom filter: each one of them wrong with probability `half`."""
+    own = set(places)
+    return [(place in own) ^ draw_chance(half) for place in range(bits)]
 
 
 def draw_subset(values: int, position: int, size: int, width: int, out: int) -> list[bool]:
@@ -1420,7 +1471,43 @@ def _parse_matrix(table: _StudyTable, values: StudyValues, _kind: str) -> tuple[
     return listed, max(logs, default=0.0)
 
 
+def _parse_bloom(table: _StudyTable, values: StudyValues, _kind: str) -> tuple[dict[str, Any], float]:
+    """Return cohorts, bits, hashes, f, p and q of Bloom-filter RAPPOR, and the label of texts that are not listed."""
+    limits = {"cohorts": (1, MAX_COHORTS), "bits": (2, MAX_FILTER_BITS), "hashes": (1, MAX_HASHES)}
+    sizes = {name: table.whole(name, *limits[name]) for name in limits}
+    bits, hashes = sizes["bits"], sizes["hashes"]
+    given = [name for name in ("f", "p", "q") if table.has(name)]
+    if table.has("epsilon") == bool(given):
+        raise _unusable_study(table.where, "epsilon and f, or neither", "epsilon, or f, p and q")
+    if given:
+        f, p, q = (table.probability(name) for name in ("f", "p", "q"))
+        if f == 1 or p >= q or (f == 0 and (p == 0 or q == 1)):
+            got = f"f = {f}, p = {p}, q = {q}"
+            raise _unusable_study(table.where, got, "f below 1, p below q, and some noise in each bit")
+        _checked_ratio(table, bloom_ratio(*bloom_chances(f, p, q), bits, hashes))
+        _checked_ratio(table, bloom_ratio(f / 2, 1 - f / 2, bits, hashes))
+    else:
+        epsilon = table.real("epsilon", MIN_EPSILON, MAX_EPSILON)
+        first = table.real("first", MIN_EPSILON, MAX_EPSILON) if table.has("first") else epsilon
+        if first > epsilon:
+            raise table.unusable("first", first, f"first at most epsilon, which is {epsilon:g}")
+        f, p, q = bloom_parameters(bits, hashes, Fraction(epsilon), Fraction(first))
+    rest = table.take("rest") if table.has("rest") else None
+    if rest is not None and (not isinstance(rest, str) or values.find(rest) is None):
+        raise table.unusable("rest", rest, "one of the labels")
+    listed = [str(label) for label in values.labels if str(label) != rest]
+    differ = rest is not None or any(
+        set(bloom_bits(text, cohort, bits, hashes)) != set(bloom_bits(listed[0], cohort, bits, hashes))
+        for cohort in range(sizes["cohorts"])
+        for text in listed[1:]
+    )
+    if not differ:
+        raise _unusable_study(table.where, "the same filter for all texts", "more bits, or more cohorts")
+    return {**sizes, "f": f, "p": p, "q": q, "rest": rest}, 0.0
+
+
 _RATIOS = {  # mechanisms whose epsilon follows from other entries: what these say, and the epsilon
+    "bloom-rappor": _parse_bloom,
     "cloaking": _parse_regions,
     "matrix": _parse_matrix,
     **dict.fromkeys(SURVEY_DESIGNS, _parse_chances),
@@ -1752,6 +1839,18 @@ def _asked_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str
     return {"buckets": buckets, "bits": bits, **asked_parameters(Fraction(mechanism.epsilon), bits)}
 
 
+def _bloom_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    extra = mechanism.extra
+    rest = None if extra["rest"] is None else values.find(extra["rest"])
+    return {
+        **{name: extra[name] for name in ("cohorts", "bits", "hashes")},
+        "half": extra["f"] / 2,
+        "p": extra["p"],
+        "q": extra["q"],
+        **({} if rest is None else {"rest": rest}),
+    }
+
+
 def _subset_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
     width, out = subset_parameters(len(values.labels), mechanism.extra, Fraction(mechanism.epsilon))
     return {"size": mechanism.extra, "width": width, "out": out}
@@ -1785,6 +1884,7 @@ _NUMBERS: dict[str, Callable[[MechanismFields, StudyValues], dict[str, Any]]] = 
     "longitudinal-unary": _two_unary_numbers,
     "longitudinal-hashing": _two_hashing_numbers,
     "d-bit-flip": _asked_numbers,
+    "bloom-rappor": _bloom_numbers,
     "subset-selection": _subset_numbers,
     **dict.fromkeys(("square-wave", "piecewise"), _window_numbers),
     "planar-geometric": _planar_numbers,
@@ -1872,7 +1972,9 @@ def _clamped_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping
 class TwoStages:
     """A mechanism with memory: a permanent response, the text that a device keeps of it, and reports made from it."""
 
-    permanent: Callable[[int, Sequence[Any]], Any]  # from a position, and earlier responses of the same person
+    permanent: Callable[
+        [Any, Sequence[Any]], Any
+    ]  # from a position (or a text), and earlier responses of the same person
     report: Callable[[Any], str]  # from a permanent response
     write: Callable[[Any], str]
     read: Callable[[str], Any]  # None if the text was not written here
@@ -1996,7 +2098,48 @@ def _asked_stages(values: StudyValues, law: Mapping[str, Any]) -> TwoStages:
     )
 
 
+def _bloom_stages(values: StudyValues, law: Mapping[str, Any]) -> TwoStages:
+    """Return the stages of Bloom-filter RAPPOR: the cohort stays, and each filter has one permanent response.
+
+    A response is the cohort, the permanent bits, and the filter that they were drawn for.
+    """
+    cohorts, bits, hashes, half = law["cohorts"], law["bits"], law["hashes"], law["half"]
+
+    def permanent(value: int | str, earlier: Sequence[tuple[int, list[bool], list[bool]]]) -> Any:
+        cohort = earlier[0][0] if earlier else random_below(cohorts)
+        if value == law.get("rest"):  # the label itself, which stands for any text
+            places = [random_below(bits) for _ in range(hashes)]
+        else:
+            text = value if isinstance(value, str) else str(values.labels[value])
+            places = bloom_bits(text, cohort, bits, hashes)
+        own = [place in places for place in range(bits)]
+        kept = [each for each in earlier if each[0] == cohort and each[2] == own]
+        return kept[0] if kept else (cohort, draw_filter(places, bits, half), own)
+
+    def report(kept: tuple[int, list[bool], list[bool]]) -> str:
+        return f"{kept[0]}:{packed_hex([draw_chance(law['q'] if bit else law['p']) for bit in kept[1]])}"
+
+    def read(text: str) -> tuple[int, list[bool], list[bool]] | None:
+        parts = text.split(":")
+        if len(parts) != 3:
+            return None
+        cohort = _whole_below(parts[0], cohorts)
+        row, own = (_packed_bits(part, bits) for part in parts[1:])
+        if cohort is None or row is None or own is None or not 1 <= sum(own) <= hashes:
+            return None
+        return cohort, row, own
+
+    return TwoStages(
+        permanent=permanent,
+        report=report,
+        write=lambda kept: f"{kept[0]}:{packed_hex(kept[1])}:{packed_hex(kept[2])}",
+        read=read,
+        form=f"a cohort below {cohorts} and two rows of {bits} bits in hexadecimal digits, with colons between",
+    )
+
+
 _STAGES: dict[str, Callable[[StudyValues, Mapping[str, Any]], TwoStages]] = {
+    "bloom-rappor": _bloom_stages,
     "d-bit-flip": _asked_stages,
     "longitudinal-hashing": _hashing_stages,
     "longitudinal-rappor": _bit_stages,
@@ -2342,7 +2485,7 @@ class Client:
         name = self._named(mechanism)
         fields = self._mechanisms[name]
         if not fields.parts:
-            return self._draw(name)(self._values.position(value))
+            return self._draw(name)(self._position(fields, value))
         if name not in self._combination_draws:
             draws = {attribute: self._draw(f"{name}.{attribute}") for attribute in fields.parts}
             self._combination_draws[name] = _combination_draw(fields, draws, self._values)
@@ -2375,7 +2518,7 @@ class Client:
             If the value is not in the domain, the mechanism is another one, or `earlier` holds something else.
         """
         stages = self._memory(mechanism)
-        position = self._values.position(value)
+        position = self._position(self._mechanisms[self._named(mechanism)], value)
         texts = [earlier] if isinstance(earlier, str) else list(earlier)
         return stages.write(stages.permanent(position, [_kept(stages, each, "permanent(earlier=)") for each in texts]))
 
@@ -2401,6 +2544,13 @@ class Client:
         """
         stages = self._memory(mechanism)
         return stages.report(_kept(stages, permanent, "instantaneous(permanent)"))
+
+    def _position(self, fields: MechanismFields, value: Any) -> Any:
+        """Return the position of a value; a text itself, where the study takes texts that it does not list."""
+        takes_texts = fields.kind == "bloom-rappor" and fields.extra["rest"] is not None
+        if takes_texts and isinstance(value, str) and value and self._values.find(value) is None:
+            return value
+        return self._values.position(value)
 
     def _memory(self, mechanism: str | None) -> TwoStages:
         name = self._named(mechanism)

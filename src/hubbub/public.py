@@ -48,8 +48,10 @@ from hubbub.intake import (
     read_tally,
     scatter_reports,
 )
+from hubbub.intake.rappor_files import read_rappor
 from hubbub.intervals import Band, Interval, Moments, Quantile, band, correlation, interval, moments, quantile
 from hubbub.mechanisms import (
+    BloomRappor,
     Cloaking,
     CrosswiseModel,
     DBitFlip,
@@ -89,6 +91,7 @@ from hubbub.reports import Reports, SurveyWeights
 from hubbub.reports.raking import rake
 from hubbub.resolution import Part, Resolution, resolve
 from hubbub.synthesis import synthesize
+from hubbub.text_decoding import TextShares, decode_rappor
 from hubbub.trends import Change, Trend, trend
 from hubbub.trust_check import Check, check
 
@@ -100,6 +103,7 @@ __all__ = [
     "Band",
     "Benchmark",
     "Bins",
+    "BloomRappor",
     "Categories",
     "Change",
     "Check",
@@ -169,6 +173,7 @@ __all__ = [
     "SubsetSelection",
     "SurveyWeights",
     "Tally",
+    "TextShares",
     "Trend",
     "TruncatedGeometric",
     "UnrelatedPrevalence",
@@ -185,6 +190,7 @@ __all__ = [
     "compare",
     "compare_groups",
     "correlation",
+    "decode_rappor",
     "discover",
     "earth_mover_distance",
     "error_probability",
@@ -205,6 +211,7 @@ __all__ = [
     "privatize_file",
     "quantile",
     "rake",
+    "read_rappor",
     "read_reports",
     "read_study",
     "read_tally",

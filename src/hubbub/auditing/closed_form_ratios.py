@@ -15,6 +15,7 @@ from itertools import accumulate, chain, islice, pairwise
 import numpy as np
 
 from hubbub.auditing.exact_ratios import OutputRatio, largest_ratio
+from hubbub.auditing.filter_ratios import filters_ratio
 from hubbub.client import Noise, bucket_of
 from hubbub.core.arrays import plain
 from hubbub.mechanisms import Mechanism
@@ -26,6 +27,7 @@ from hubbub.sampling import (
     FractionResponseLaw,
     Law,
     LineNoiseLaw,
+    NoisyFilterLaw,
     ResponseLaw,
     SetResponseLaw,
     SubsetLaw,
@@ -58,6 +60,8 @@ def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -
         return None
     if isinstance(law, TwoStageLaw) and law.permanent is not law:
         law = law.permanent  # its outputs are those of the whole law
+    if isinstance(law, NoisyFilterLaw):
+        return alike, law.cohorts << law.filters.bits
     if isinstance(law, AskedBitsLaw):
         return alike, math.comb(law.buckets, law.asked) << law.asked
     if isinstance(law, HashedResponseLaw):
@@ -72,7 +76,8 @@ def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -
 def alike_ratio(law: Law, output_text: Callable[[int], str], value: int = 0, other: int = 1) -> OutputRatio | None:
     """Return the largest ratio of two different values where that of any two is the same; None for other laws.
 
-    Of `AskedBitsLaw` it is the same for any two values in different buckets.
+    Of `AskedBitsLaw` it is the same for any two values in different buckets. Of `NoisyFilterLaw`, whose values are not
+    alike, it is the largest of all.
     """
     if isinstance(law, ResponseLaw | FractionResponseLaw):
         own, others = response_weights(law)
@@ -83,6 +88,8 @@ def alike_ratio(law: Law, output_text: Callable[[int], str], value: int = 0, oth
         return _set_response_ratio(law, output_text, value, other)
     if isinstance(law, HashedResponseLaw):
         return _hashed_response_ratio(law, value, other)
+    if isinstance(law, NoisyFilterLaw):
+        return filters_ratio(law)
     if isinstance(law, AskedBitsLaw):
         return _asked_ratio(law, value, other)
     if isinstance(law, TwoStageLaw):

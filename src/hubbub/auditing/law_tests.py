@@ -12,12 +12,14 @@ import numpy as np
 from hubbub.auditing.asked_bit_tests import answer_scores, asked_bit_tests
 from hubbub.auditing.bit_row_tests import bit_row_tests, ones_scores
 from hubbub.auditing.count_tests import LawTest, Sensitivity, binomial_test, chi_square, several_tests
+from hubbub.auditing.filter_tests import filter_scores, filter_tests
 from hubbub.auditing.hashed_output_tests import bucket_scores, hashed_output_tests
 from hubbub.auditing.listed_output_tests import likelihood_scores, listed_output_tests, uniform_scores
 from hubbub.auditing.output_cells import output_cells
 from hubbub.auditing.serial_tests import correlation_test, serial_tests
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import (
+    BloomRappor,
     DBitFlip,
     LocalHashing,
     Matrix,
@@ -83,6 +85,10 @@ def _single_tests(
     if isinstance(mechanism, DBitFlip):
         tests = asked_bit_tests(mechanism, positions, codes)
         return tests, Scores(answer_scores(mechanism, positions, codes, rng), positions)
+    if isinstance(mechanism, BloomRappor):
+        tests = filter_tests(mechanism, positions, codes)
+        listed = positions != mechanism.rest_position
+        return tests, Scores(filter_scores(mechanism, positions, codes, rng), positions[listed])
     if isinstance(mechanism, LocalHashing):
         tests = hashed_output_tests(mechanism, positions, codes)
         return tests, Scores(bucket_scores(mechanism, positions, codes, rng), positions)

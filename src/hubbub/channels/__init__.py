@@ -3,6 +3,7 @@
 from hubbub.channels.asked_bits import AskedBitsChannel
 from hubbub.channels.base import Channel, check_entries, prefers_matrix, structured_only
 from hubbub.channels.bit_sets import BitSetChannel, HashedSetChannel
+from hubbub.channels.bloom_bits import BloomChannel
 from hubbub.channels.composite import (
     ConcatenatedChannel,
     ProductChannel,
@@ -23,6 +24,7 @@ from hubbub.channels.stacked import StackedChannel
 __all__ = [
     "AskedBitsChannel",
     "BitSetChannel",
+    "BloomChannel",
     "Channel",
     "ConcatenatedChannel",
     "ConvolutionChannel",

@@ -1,6 +1,7 @@
 """Known conditional distributions P(output | value), one file for each family."""
 
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.bloom_rappor import BloomRappor
 from hubbub.mechanisms.d_bit_flip import DBitFlip
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.geometric import Geometric, TruncatedGeometric
@@ -20,6 +21,7 @@ from hubbub.mechanisms.survey_designs import CrosswiseModel, ForcedResponse, Unr
 from hubbub.mechanisms.unary_encoding import OptimizedUnary, Rappor
 
 __all__ = [
+    "BloomRappor",
     "Cloaking",
     "CrosswiseModel",
     "DBitFlip",

@@ -2,6 +2,7 @@
 
 from hubbub.sampling.asked_bits_law import AskedBitsLaw
 from hubbub.sampling.base import FixedLaw, Law
+from hubbub.sampling.bloom_filter_laws import BloomFilters, BloomLaw, NoisyFilterLaw
 from hubbub.sampling.frequency_oracle_laws import (
     BitFlipLaw,
     FractionResponseLaw,
@@ -20,10 +21,13 @@ from hubbub.sampling.weight_tables import TableLaw
 __all__ = [
     "AskedBitsLaw",
     "BitFlipLaw",
+    "BloomFilters",
+    "BloomLaw",
     "FixedLaw",
     "FractionResponseLaw",
     "Law",
     "LineNoiseLaw",
+    "NoisyFilterLaw",
     "PlanarGeometricLaw",
     "PlanarTableLaw",
     "RandomSource",

@@ -20,6 +20,7 @@ const MAX_WIDTH = 1 << 17; // bits of a probability
 const MAX_STEPS = 4096; // steps of noise on a line that one table holds
 const SLOWEST = 4096n; // endless noise leaves a block at most this much more often than it ends there
 const MAX_BUCKETS = 2 ** 31;
+const [MAX_COHORTS, MAX_FILTER_BITS, MAX_HASHES] = [65536, 256, 16];
 const MAX_DEPTH = 32; // of objects and lists in the document
 const MAX_CHANCES = 1024; // acceptance probabilities that are kept
 const QUOTA = 65536; // bytes that crypto.getRandomValues gives at once
@@ -1128,6 +1129,81 @@ function readAsked(law, values, random) {
   });
 }
 
+const MD5_SHIFTS = [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21];
+const MD5_STEPS = Array.from({ length: 64 }, (_, step) => Math.floor(Math.abs(Math.sin(step + 1)) * 2 ** 32));
+
+/** Return the MD5 of bytes. It spreads texts over bits as other programs do, and protects nothing. */
+function md5(bytes) {
+  const words = new Uint32Array((((bytes.length + 8) >> 6) + 1) << 4);
+  bytes.forEach((byte, at) => (words[at >> 2] |= byte << (8 * (at & 3))));
+  words[bytes.length >> 2] |= 0x80 << (8 * (bytes.length & 3));
+  words[words.length - 2] = 8 * bytes.length;
+  const state = new Uint32Array([0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476]);
+  for (let block = 0; block < words.length; block += 16) {
+    let [a, b, c, d] = state;
+    for (let step = 0; step < 64; step++) {
+      const round = step >> 4;
+      const mixed = [(b & c) | (~b & d), (d & b) | (~d & c), b ^ c ^ d, c ^ (b | ~d)][round];
+      const word = words[block + (([1, 5, 3, 7][round] * step + [0, 1, 5, 0][round]) & 15)];
+      const sum = (a + mixed + MD5_STEPS[step] + word) | 0;
+      const shift = MD5_SHIFTS[4 * round + (step & 3)];
+      [a, d, c, b] = [d, c, b, (b + ((sum << shift) | (sum >>> (32 - shift)))) | 0];
+    }
+    [a, b, c, d].forEach((part, at) => (state[at] += part));
+  }
+  return Uint8Array.from({ length: 16 }, (_, at) => state[at >> 2] >>> (8 * (at & 3)));
+}
+
+/** Noisy Bloom filters: the cohort stays, and each filter has one permanent response. */
+function readBloom(law, values, random) {
+  const cohorts = law.count("cohorts", 1, MAX_COHORTS);
+  const bits = law.count("bits", 2, MAX_FILTER_BITS);
+  const hashes = law.count("hashes", 1, MAX_HASHES);
+  const rest = law.has("rest") ? law.count("rest", 0, values.count - 1) : null;
+  const [turns, raises, keeps] = ["half", "p", "q"].map((name) => {
+    const chance = law.fraction(name);
+    if (chance[0] > chance[1]) throw law.unusable(name, "more than 1", "a probability");
+    return random.chance(chance);
+  });
+  const [anyCohort, anyBit] = [cohorts, bits].map((count) => random.below(BigInt(count)));
+  const filled = (draw) => {
+    const row = new BitRow(bits);
+    for (let bit = 0; bit < bits; bit++) if (draw(bit)) row.flip(bit);
+    return row;
+  };
+  function hashed(text, cohort) {
+    const encoded = new TextEncoder().encode(text);
+    const bytes = new Uint8Array(4 + encoded.length);
+    new DataView(bytes.buffer).setUint32(0, cohort);
+    bytes.set(encoded, 4);
+    return [...md5(bytes).subarray(0, hashes)].map((byte) => byte % bits);
+  }
+  const write = (kept) => kept.map((part) => (part instanceof BitRow ? part.text() : part)).join(":");
+  const draw = remembered({
+    permanent(value, earlier) {
+      const cohort = Number(earlier[0]?.[0] ?? anyCohort());
+      const text = typeof value === "string" ? value : values.text(value);
+      const any = () => Array.from({ length: hashes }, () => Number(anyBit()));
+      const places = value === rest ? any() : hashed(text, cohort);
+      const own = filled((bit) => places.includes(bit));
+      const found = earlier.find((kept) => kept[0] === cohort && kept[2].text() === own.text());
+      return found ?? [cohort, filled((bit) => turns() !== own.has(bit)), own];
+    },
+    report: ([cohort, row]) => write([cohort, filled((bit) => (row.has(bit) ? keeps : raises)())]),
+    write,
+    read(text) {
+      const parts = text.split(":");
+      const cohort = wholeBelow(parts[0], BigInt(cohorts));
+      const [row, own] = parts.slice(1).map((part) => BitRow.read(bits, part));
+      const ones = own ? Array.from({ length: bits }, (_, bit) => own.has(bit)).filter(Boolean).length : 0;
+      return parts.length === 3 && cohort !== null && row && ones && ones <= hashes ? [Number(cohort), row, own] : null;
+    },
+    form: `a cohort below ${cohorts} and two rows of ${bits} bits in hexadecimal digits, with colons between`,
+  });
+  draw.takesTexts = rest !== null;
+  return draw;
+}
+
 function readSubset(law, values, random) {
   const { count } = values;
   const size = law.count("size", 1, count - 1);
@@ -1245,6 +1321,7 @@ function readSeveral(law, values, random, kind) {
 
 const ALL_DOMAINS = Object.keys(DOMAINS);
 const LAWS = {
+  "bloom-rappor": [["categories"], readBloom],
   cloaking: [ALL_DOMAINS, readCloaking],
   "crosswise-model": [["categories"], readDesign],
   "d-bit-flip": [ALL_DOMAINS, readAsked],
@@ -1274,7 +1351,7 @@ const LAWS = {
   warner: [["categories"], readDesign],
 };
 const KINDS = Object.keys(LAWS);
-const WITH_MEMORY = [readTwoRows, readTwoResponses, readTwoHashes, readAsked];
+const WITH_MEMORY = [readBloom, readTwoRows, readTwoResponses, readTwoHashes, readAsked];
 const MEMORY_KINDS = KINDS.filter((kind) => WITH_MEMORY.includes(LAWS[kind][1]));
 const PART_KINDS = KINDS.filter((kind) => LAWS[kind][1] !== readSeveral && !MEMORY_KINDS.includes(kind));
 
@@ -1299,7 +1376,7 @@ function readMechanism(name, content, values, random) {
   const epsilon = law.checked("epsilon", isNumber, "a number as a text, or null if there is no bound");
   about.epsilon = epsilon === null ? null : Number(epsilon);
   if (law.has("unit")) about.unit = law.text("unit");
-  if (draw.permanent) about.first = law.float("first", about.epsilon);
+  if (draw.permanent) about.first = law.float("first", about.epsilon ?? Infinity);
   law.close();
   return { draw, about: Object.freeze(about) };
 }
@@ -1480,12 +1557,13 @@ export class Client {
   privatize(value, mechanism) {
     const { draw, about } = this.#named(mechanism);
     if (draw.permanent && this.#memory) {
-      const position = positionOf(this.#values, value);
+      const position = this.#position(draw, value);
       const drawn = (earlier) => draw.permanent(position, earlier);
-      return draw.instantaneous(this.#memory.permanent(about.name, position, drawn));
+      const key = typeof position === "string" ? `=${position}` : position; // a text may look like a position
+      return draw.instantaneous(this.#memory.permanent(about.name, key, drawn));
     }
     const together = LAWS[draw.kind][1] === readSeveral;
-    return draw(together ? this.#values.coordinates(value) : positionOf(this.#values, value));
+    return draw(together ? this.#values.coordinates(value) : this.#position(draw, value));
   }
 
   /** Return one report, ready to be sent; its key makes a second sending of the same report count once. */
@@ -1511,7 +1589,8 @@ export class Client {
    * `earlier` are the responses that are kept for other values of the same person.
    */
   permanent(value, mechanism, earlier = []) {
-    return this.#longitudinal(mechanism).permanent(positionOf(this.#values, value), [earlier].flat());
+    const draw = this.#longitudinal(mechanism);
+    return draw.permanent(this.#position(draw, value), [earlier].flat());
   }
 
   /** Return one report from a permanent response, to be sent. */
@@ -1533,6 +1612,12 @@ export class Client {
     return `For each value that you report, a noisy response is kept on this device (${names
       .map((name) => memory.key(name))
       .join(", ")}). Reports are made from it, so that many of them give away no more than it does. It is never sent.`;
+  }
+
+  /** Return the position of a value; a text itself, where the study takes texts that it does not list. */
+  #position(draw, value) {
+    const isNew = draw.takesTexts && isLabel(value) && this.#values.find(value) === undefined;
+    return isNew ? value : positionOf(this.#values, value);
   }
 
   #longitudinal(mechanism) {
