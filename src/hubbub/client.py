@@ -1439,9 +1439,7 @@ def _parse_chances(table: _StudyTable, values: StudyValues, kind: str) -> tuple[
     return chances, _checked_ratio(table, largest_chance_ratio(chances))
 
 
-def _parse_bit_chances(
-    table: _StudyTable, _values: StudyValues, _kind: str
-) -> tuple[tuple[Fraction, Fraction], float]:
+def _parse_bit_chances(table: _StudyTable, _values: StudyValues, _kind: str) -> tuple[tuple[Fraction, Fraction], float]:
     """Return the probabilities of a one in the value's own bit and in another's, and their epsilon."""
     p, q = table.probability("p"), table.probability("q")
     if not 0 < q < p < 1:

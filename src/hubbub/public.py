@@ -45,7 +45,19 @@ from hubbub.intake import (
     read_tally,
     scatter_reports,
 )
-from hubbub.intervals import Band, Interval, Moments, Quantile, band, correlation, interval, moments, quantile
+from hubbub.intervals import (
+    Band,
+    Interval,
+    Mean,
+    Moments,
+    Quantile,
+    band,
+    correlation,
+    interval,
+    mean,
+    moments,
+    quantile,
+)
 from hubbub.mechanisms import (
     Cloaking,
     CrosswiseModel,
@@ -133,6 +145,7 @@ __all__ = [
     "LongitudinalResponse",
     "LongitudinalUnary",
     "Matrix",
+    "Mean",
     "Mechanism",
     "MechanismError",
     "Moments",
@@ -191,6 +204,7 @@ __all__ = [
     "interval",
     "kl_divergence",
     "log_likelihood",
+    "mean",
     "merge",
     "moments",
     "optimality_gap",

@@ -84,8 +84,7 @@ def value_ratios(part: Mechanism) -> Generator[Progress, None, ValueRatios]:
         return _unclamped_ratios(law, text)
     if isinstance(law, PlanarGeometricLaw) and part.domain.grid is not None:
         return (yield from _planar_ratios(part, law))
-    has_two = isinstance(law, TwoAnswerLaw | EndResponseLaw)
-    table = two_answers(law, text) if has_two else probability_table(law, text)
+    table = two_answers(law, text) if isinstance(law, TwoAnswerLaw | EndResponseLaw) else probability_table(law, text)
     if table is None:
         raise unproven(type(part).__name__, type(law).__name__, "one of the laws of hubbub.sampling")
     if table.values * table.outputs > MAX_TABLE_ENTRIES:

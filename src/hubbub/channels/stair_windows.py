@@ -7,6 +7,7 @@ subtracting, so that no digit is lost: running sums from either end, and those o
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.channels.base import line_maxima
 from hubbub.channels.bit_sets import SetChannel
@@ -58,12 +59,14 @@ class StairChannel(SetChannel):
     def holders(self, weights: Floats) -> Floats:
         """Return for each value the total weight of the patterns whose interval holds it."""
         size = self._whole
-        ending = np.bincount(self._stops[self._first] - 1, weights[self._first], minlength=size)
-        sums = np.cumsum(ending[::-1])[::-1]
-        sums = sums + np.cumsum(np.bincount(self._starts[self._last], weights[self._last], minlength=size))
+
+        def sent(ends: Positions, which: NDArray[np.bool_]) -> Floats:
+            return np.bincount(ends[which], weights[which], minlength=size).astype(np.float64, copy=False)
+
+        sums: Floats = np.cumsum(sent(self._stops - 1, self._first)[::-1])[::-1]
+        sums = sums + np.cumsum(sent(self._starts, self._last))
         if self._inner.any():
-            sent = np.bincount(self._starts[self._inner], weights[self._inner], minlength=size)
-            sums += window_sums(sent, self._width, before=self._width - 1, count=size)
+            sums += window_sums(sent(self._starts, self._inner), self._width, before=self._width - 1, count=size)
         kept: Floats = sums if self._among is None else sums[self._among]
         return kept
 

@@ -61,7 +61,7 @@ class Duchi(Mechanism):
            [0.5 , 0.5 ],
            [0.25, 0.75]])
     >>> answer.privatize([0, 1, 2], rng=1)
-    array([-1,  1,  1])
+    array([-1, -1,  1])
     """
 
     domain: LineDomain

@@ -65,10 +65,10 @@ class Staircase(Mechanism):
     --------
     >>> import hubbub as hb
     >>> noisy = hb.Staircase(hb.Integers(0, 10), epsilon=2.0)
-    >>> noisy.gamma, noisy.reach  # the value and 2 steps on each side are likeliest
-    (Fraction(3, 10), 2)
+    >>> noisy.gamma, noisy.reach  # the value and 3 steps on each side are likeliest
+    (Fraction(2, 5), 3)
     >>> noisy.privatize([3, 4, 5], rng=1)
-    array([6, 3, 3])
+    array([4, 8, 5])
     """
 
     domain: LineDomain
@@ -184,7 +184,7 @@ class Staircase(Mechanism):
             size,
             width=2 * self.reach + 1,
             low=math.exp(-self.epsilon),
-            log_scale=self._log_top - self.epsilon * stairs,
+            log_scale=np.asarray(self._log_top - self.epsilon * stairs, dtype=np.float64),
             among=among,
         )
 

@@ -19,8 +19,8 @@ from hubbub.domains import Domain
 from hubbub.mechanisms.base import matrix_too_wide
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle, Support
 from hubbub.mechanisms.output_spaces import OutputSpace
-from hubbub.mechanisms.parameters import DOMAIN_REMEDY, Probability, check_domain, check_probability, check_ratio
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
+from hubbub.mechanisms.parameters import DOMAIN_REMEDY, Probability, check_domain, check_probability, check_ratio
 from hubbub.sampling import BitFlipLaw, FractionFlipLaw, RandomSource
 
 MAX_LISTED_VALUES = 16  # up to which all 2^k outputs are listed
