@@ -88,6 +88,17 @@ def square_wave(rng: Draw, most: int) -> hb.Mechanism:
     return hb.SquareWave(domain, epsilon(rng), None if rng.random() < 0.5 else int(rng.integers(0, len(domain) + 1)))
 
 
+def staircase(rng: Draw, most: int) -> hb.Mechanism:
+    domain, rate = integers(rng, most), max(epsilon(rng), 1e-6)
+    return hb.Staircase(domain, rate, None if rng.random() < 0.5 else max(float(rng.random()), 1e-9))
+
+
+def unary(rng: Draw, most: int) -> hb.Mechanism:
+    """Return unary encoding with fractions of small and of large numbers."""
+    low, high = sorted(rng.choice(10**6, size=2, replace=False) + 1)
+    return hb.Unary(integers(rng, most), f"{high}/{10**6 + 7}", f"{low}/{10**6 + 7}")
+
+
 def two_epsilons(rng: Draw) -> tuple[float, float]:
     """Return epsilon, and what one report tells: anything from nearly nothing to nearly all."""
     rate = epsilon(rng)
@@ -143,6 +154,9 @@ KINDS: dict[str, Builder] = {
     "subset selection": subset_selection,
     "local hashing": lambda rng, most: hb.LocalHashing(integers(rng, most), epsilon(rng), size(rng, most)),
     "square wave": square_wave,
+    "duchi": lambda rng, most: hb.Duchi(integers(rng, most), epsilon(rng)),
+    "staircase": staircase,
+    "unary": unary,
     "piecewise": lambda rng, most: hb.Piecewise(integers(rng, most), epsilon(rng)),
     "geometric": lambda rng, most: hb.Geometric(integers(rng, most), epsilon(rng)),
     "truncated geometric": lambda rng, most: hb.TruncatedGeometric(integers(rng, most), epsilon(rng)),
