@@ -172,7 +172,7 @@ EXACT: dict[str, tuple[hb.Mechanism, Callable[[], Law]]] = {
     "stairs of another lowest one": (STAIRS, lambda: StaircaseLaw(STAIRS.law.stairs, STAIRS.reach - 1, 9, 0)),
     "a chance of another bit too small": (
         CHANCES,
-        lambda: replace(CHANCES.law, other=Fraction(1, 6) - Fraction(1, 10**18)),
+        lambda: replace(CHANCES.law, other=Fraction(1, 6) - Fraction(1, 10**15)),
     ),
     "rounded down, windows": (WAVE, lambda: replace(WAVE.law, keep=WAVE.law.keep + WAVE.law.outputs)),
     "a table of floats": (TRUNCATED, lambda: table_of_floats(TRUNCATED.matrix())),

@@ -119,7 +119,7 @@ def family(name: str) -> Callable[[float], hb.Mechanism]:
         "piecewise": lambda f: hb.Piecewise(LINE, 1.5 * f, reach=2),
         "duchi": lambda f: hb.Duchi(LINE, 1.5 * f),
         "staircase": lambda f: hb.Staircase(LINE, 1.0 * f, gamma="1/3"),
-        "unary": lambda f: hb.Unary(COLOURS, 0.5 + 0.1 * f, 0.2),
+        "unary": lambda f: hb.Unary(COLOURS, 0.3 + 0.3 * f, 0.2),
     }[name]
 
 

@@ -47,6 +47,8 @@ class Mechanism(Portable, ABC):
         Whether epsilon is per unit of distance.
     full_support
         Whether every value can give every output.
+    means_only
+        Whether outputs tell nothing but the mean of the values.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Mechanism(Portable, ABC):
     epsilon: float
     metric: ClassVar[bool] = False  # is epsilon per unit of distance (True), or plain (False)?
     full_support: ClassVar[bool] = False  # can every value give every output?
+    means_only: ClassVar[bool] = False  # do all distributions with one mean give the same outputs?
 
     @property
     @abstractmethod

@@ -67,6 +67,7 @@ class Duchi(Mechanism):
     domain: LineDomain
     epsilon: float
     full_support: ClassVar[bool] = True
+    means_only: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_even_line(self.domain, "Duchi")

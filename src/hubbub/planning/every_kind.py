@@ -34,8 +34,8 @@ def every_kind(domain: Domain, epsilon: float, reach: float) -> KindsOver:
     refused: list[str] = []
     for name in (*MECHANISMS, *own_kinds()):
         kind = find_kind(name, "plan(mechanisms)")
-        if kind is None or missing_arguments(kind):
-            continue  # they need more than an epsilon, or have none
+        if kind is None or missing_arguments(kind) or kind.means_only:
+            continue  # they need more than an epsilon, or have none, or tell no distributions
         try:
             kind(domain, epsilon=epsilon / reach if kind.metric else epsilon)  # type: ignore[call-arg]
         except (HubbubError, TypeError, ValueError, AttributeError):  # a class of one's own may refuse in its own way

@@ -49,7 +49,8 @@ class PatternTable:
             return None
         codes, factors = enumerated
         values, patterns = len(mechanism.domain), math.comb(len(codes) + reports - 1, reports)
-        if len(codes) > values and len(codes) * values > MAX_WIDE_ENTRIES:
+        is_folded = isinstance(mechanism, Staircase)  # then all of them do occur
+        if len(codes) > values and len(codes) * values > (MAX_JOINT_ENTRIES if is_folded else MAX_WIDE_ENTRIES):
             return None
         if reports == 1:
             return cls(mechanism, codes, None, mechanism.encoded_channel(codes), factors)
@@ -63,6 +64,12 @@ class PatternTable:
 
         orders = _log_orders(members)
         return cls(mechanism, codes, members, DenseChannel.from_logs(values, patterns, log_columns))
+
+    def matrix(self) -> Floats:
+        """Return the probability of each output that one user sends, values by outputs."""
+        if isinstance(self.mechanism, Staircase):
+            return np.exp(self.channel.log_dense() + self.log_factors)
+        return self.mechanism.checked_matrix()
 
     def shares(self, truth: Floats) -> Floats:
         """Return the probability of each pattern."""
