@@ -522,6 +522,22 @@ STUDIES: dict[str, dict[str, VectorStudy]] = {
         "integers": VectorStudy(INTEGERS, mechanism("piecewise", epsilon=2.0), WHOLE),
         "bins": VectorStudy(EVEN, mechanism("pm", epsilon=1.0, reach=0), LINE, cases=60),
     },
+    "duchi": {
+        "integers": VectorStudy(INTEGERS, mechanism("duchi", epsilon=1.0), WHOLE, cases=80),
+        "bins": VectorStudy(EVEN, mechanism("duchi", epsilon=3.0), LINE, cases=60),
+    },
+    "staircase": {
+        "integers": VectorStudy(INTEGERS, mechanism("staircase", epsilon=1.0), WHOLE),
+        "bins": VectorStudy(EVEN, mechanism("staircase", epsilon=4.0, gamma="'1/3'"), LINE, cases=80),
+        "small epsilon": VectorStudy(INTEGERS, mechanism("staircase", epsilon=1e-3, gamma=1), WHOLE, cases=60),
+        "large numbers": VectorStudy(
+            FAR, mechanism("staircase", epsilon=0.5), (9007199254740991, "9007199254740992"), cases=60
+        ),
+    },
+    "unary": {
+        "words": VectorStudy(WORDS, mechanism("unary", p="'3/4'", q=0.1), ("a", "b", 7)),
+        "integers": VectorStudy(INTEGERS, mechanism("unary", p=0.5, q="'1/6'"), WHOLE, cases=80),
+    },
     "local-hashing": {
         "integers": VectorStudy(INTEGERS, mechanism("local-hashing", epsilon=1.0), WHOLE),
         "two buckets": VectorStudy(BINS, mechanism("blh", epsilon=0.5), LINE, cases=60),

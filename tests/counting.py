@@ -64,7 +64,7 @@ def places(mechanism: hb.Mechanism, outputs: Outputs) -> NDArray[np.int64]:
         away = outputs - listed[0]
         inside = ((away >= 0) & (away < size)).all(axis=1)
         return np.where(inside, away[:, 0] * size[1] + away[:, 1], len(listed))
-    if isinstance(mechanism, hb.Geometric):
+    if isinstance(mechanism, hb.Geometric | hb.Staircase):
         away = outputs - listed[0]
         return np.where((away >= 0) & (away < len(listed)), away, len(listed))
     if mechanism.answers_in_domain:

@@ -28,7 +28,9 @@ from hubbub.mechanisms.longitudinal_response import TwoStageHashedLaw
 from hubbub.sampling import (
     AskedBitsLaw,
     BitFlipLaw,
+    EndResponseLaw,
     FixedLaw,
+    FractionFlipLaw,
     FractionResponseLaw,
     Law,
     LineNoiseLaw,
@@ -36,6 +38,7 @@ from hubbub.sampling import (
     PlanarTableLaw,
     ResponseLaw,
     SetResponseLaw,
+    StaircaseLaw,
     SubsetLaw,
     TableLaw,
     TwoAnswerLaw,
@@ -133,6 +136,35 @@ def response_rows(law: ResponseLaw) -> Table:
     return [[other + law.keep / one * (own == place) for place in range(law.values)] for own in range(law.values)]
 
 
+def stair_chance(law: StaircaseLaw, steps: int) -> Fraction:
+    """Return the probability of so much noise: that of its stair, over the places of the stair."""
+    reached, stair, places = law.reach, 0, 2 * law.reach + 1
+    while abs(steps) > reached:
+        reached, stair, places = reached + law.stair, stair + 1, law.stair
+    return law.stairs.probability(stair) / places
+
+
+def broken_stairs(mechanism: hb.Mechanism, law: StaircaseLaw) -> list[tuple[int, ...]]:
+    """Return where staircase noise tells any two values more apart than it promises.
+
+    Of few values, all pairs and all outputs up to five stairs away. Beyond, and of many, neighbouring stairs: a block
+    of them and a bit, since each block is the one before times the same number, and no two values are further apart.
+    """
+    bound, values = limit(Fraction(mechanism.epsilon), Fraction(1)), law.values
+    chances = [law.stairs.probability(0) / (2 * law.reach + 1)]
+    chances += [law.stairs.probability(stair) / law.stair for stair in range(1, len(law.stairs.steps) + 3)]
+    broken: list[tuple[int, ...]] = [
+        (stair,)
+        for stair, pair in enumerate(pairwise(chances))
+        if not (keeps(*pair, bound) and keeps(*pair[::-1], bound))
+    ]
+    if values <= 6:
+        outputs = range(-5 * law.stair, 6 * law.stair + 1)
+        rows = [[stair_chance(law, output - own) for output in outputs] for own in range(values)]
+        broken += broken_pairs(mechanism, rows)
+    return broken
+
+
 def set_response_rows(law: SetResponseLaw, values: int) -> Table:
     """Return the rows of responses with a set of outputs for each value."""
     one = Fraction(1 << law.width)
@@ -146,9 +178,9 @@ def set_response_rows(law: SetResponseLaw, values: int) -> Table:
     return rows
 
 
-def flip_rows(law: BitFlipLaw) -> Table:
+def flip_rows(law: BitFlipLaw | FractionFlipLaw) -> Table:
     """Return the probabilities of all rows of bits, in the order of whole numbers."""
-    one = Fraction(1 << law.width)
+    one = Fraction(1 << law.width if isinstance(law, BitFlipLaw) else 1)
     ones = [
         [(law.own if own == value else law.other) / one for value in range(law.values)] for own in range(law.values)
     ]
@@ -240,8 +272,12 @@ def rows_of(law: Law, values: int, seed: int = 5) -> Table:
         return [[other + law.keep * (own == place) for place in range(values)] for own in range(values)]
     if isinstance(law, TwoAnswerLaw):
         return [[chance, 1 - chance] for chance in law.chances]
-    if isinstance(law, BitFlipLaw):
+    if isinstance(law, BitFlipLaw | FractionFlipLaw):
         return flip_rows(law)
+    if isinstance(law, EndResponseLaw):
+        to_far = [Fraction(own, values - 1) for own in range(values)]
+        near, far = response_rows(law.response)
+        return [[(1 - share) * one + share * other for one, other in zip(near, far, strict=True)] for share in to_far]
     if isinstance(law, TwoStageFlipLaw):
         width = law.permanent.width
         ones = (
@@ -477,10 +513,15 @@ def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
         return broken_pairs(mechanism, clipped_rows(law, mechanism.domain))
     if isinstance(law, LineNoiseLaw) and not law.clamped:
         return broken_noise(law.noise, 1.0, mechanism.epsilon)
+    if isinstance(law, StaircaseLaw):
+        return broken_stairs(mechanism, law)
+    if isinstance(law, EndResponseLaw):
+        # Of many values, both ends: every row of the others is between theirs.
+        return broken_pairs(mechanism, rows_of(law, values)) if values <= 8 else violations(mechanism, law.response)
     if isinstance(law, HashedResponseLaw):
         law = law.response
         values = law.values
-    few = {BitFlipLaw: 5, SubsetLaw: 10}.get(type(law), 8)
+    few = {BitFlipLaw: 5, FractionFlipLaw: 5, SubsetLaw: 10}.get(type(law), 8)
     if values <= few or isinstance(mechanism, hb.Matrix):
         return broken_pairs(mechanism, rows_of(law, values))
     bound = limit(claim, Fraction(1))
@@ -495,8 +536,9 @@ def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
         inside = Fraction((1 << law.width) - law.out, math.comb(values - 1, law.size - 1))
         outside = Fraction(law.out, math.comb(values - 1, law.size))
         return [] if keeps(inside, outside, bound) and keeps(outside, inside, bound) else ["subsets"]
-    if isinstance(law, BitFlipLaw):  # only the bits of the two values matter
-        mine, others = ([(1 << law.width) - one, one] for one in (law.own, law.other))
+    if isinstance(law, BitFlipLaw | FractionFlipLaw):  # only the bits of the two values matter
+        whole = 1 << law.width if isinstance(law, BitFlipLaw) else 1
+        mine, others = ([whole - one, one] for one in (law.own, law.other))
         both = list(product((0, 1), repeat=2))
         return [(a, b) for a, b in both if not keeps(mine[a] * others[b], others[a] * mine[b], bound)]
     if isinstance(law, LineNoiseLaw):

@@ -192,6 +192,20 @@ def sliding_windows(draw: st.DrawFn) -> hb.SquareWave | hb.Piecewise:
 
 
 @st.composite
+def staircases(draw: st.DrawFn) -> hb.Staircase:
+    """Staircase noise; epsilon is kept where outputs can be listed."""
+    domain = draw(integers())
+    return hb.Staircase(domain, draw(epsilons(0.2)), draw(st.none() | st.floats(0.01, 1.0)))
+
+
+@st.composite
+def unaries(draw: st.DrawFn) -> hb.Unary:
+    """Unary encoding with any two probabilities, in hundredths."""
+    q = draw(st.integers(1, 98))
+    return hb.Unary(draw(categories() | integers()), Fraction(draw(st.integers(q + 1, 99)), 100), Fraction(q, 100))
+
+
+@st.composite
 def planar(draw: st.DrawFn, *, whole: bool = False) -> hb.Mechanism:
     """Planar mechanisms of all forms; epsilon times the cell is kept where exact sums are quick."""
     grid = draw(grids(whole=whole))
@@ -246,6 +260,7 @@ def pointing_mechanisms() -> st.SearchStrategy[hb.Mechanism]:
         longitudinal(),
         with_memory(),
         st.builds(hb.OptimizedUnary, domain, epsilons()),
+        unaries(),
         st.builds(hb.LocalHashing, domain, epsilons(), st.none() | st.integers(2, 9)),
         subset_selections(),
     )
@@ -279,6 +294,7 @@ def mechanisms() -> st.SearchStrategy[hb.Mechanism]:
     """Mechanisms of every kind on small domains."""
     return st.one_of(
         *(pointing_mechanisms(), asked_bits(), sliding_windows(), metric_mechanisms(), cloakings(), matrices()),
+        *(staircases(), st.builds(hb.Duchi, integers(), epsilons())),
         survey_designs(),
     )
 

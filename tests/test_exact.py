@@ -29,6 +29,7 @@ from exactly import (
     reaches_alike,
     rows_of,
     squared_length,
+    stair_chance,
     steps_of,
     sums_to_one,
     violations,
@@ -88,6 +89,17 @@ def square_wave(rng: Draw, most: int) -> hb.Mechanism:
     return hb.SquareWave(domain, epsilon(rng), None if rng.random() < 0.5 else int(rng.integers(0, len(domain) + 1)))
 
 
+def staircase(rng: Draw, most: int) -> hb.Mechanism:
+    domain, rate = integers(rng, most), max(epsilon(rng), 1e-6)
+    return hb.Staircase(domain, rate, None if rng.random() < 0.5 else max(float(rng.random()), 1e-9))
+
+
+def unary(rng: Draw, most: int) -> hb.Mechanism:
+    """Return unary encoding with fractions of small and of large numbers."""
+    low, high = sorted(rng.choice(10**6, size=2, replace=False) + 1)
+    return hb.Unary(integers(rng, most), f"{high}/{10**6 + 7}", f"{low}/{10**6 + 7}")
+
+
 def two_epsilons(rng: Draw) -> tuple[float, float]:
     """Return epsilon, and what one report tells: anything from nearly nothing to nearly all."""
     rate = epsilon(rng)
@@ -143,6 +155,9 @@ KINDS: dict[str, Builder] = {
     "subset selection": subset_selection,
     "local hashing": lambda rng, most: hb.LocalHashing(integers(rng, most), epsilon(rng), size(rng, most)),
     "square wave": square_wave,
+    "duchi": lambda rng, most: hb.Duchi(integers(rng, most), epsilon(rng)),
+    "staircase": staircase,
+    "unary": unary,
     "piecewise": lambda rng, most: hb.Piecewise(integers(rng, most), epsilon(rng)),
     "geometric": lambda rng, most: hb.Geometric(integers(rng, most), epsilon(rng)),
     "truncated geometric": lambda rng, most: hb.TruncatedGeometric(integers(rng, most), epsilon(rng)),
@@ -187,7 +202,7 @@ def test_the_promise_is_kept_exactly_for_two_hundred_sets(kind: str, part: int) 
     assert refused <= 5
 
 
-LISTED = [kind for kind in KINDS if kind not in ("geometric", "planar geometric", "planar laplace")]
+LISTED = [kind for kind in KINDS if kind not in ("geometric", "staircase", "planar geometric", "planar laplace")]
 
 
 def few(kind: str, seed: int) -> tuple[hb.Mechanism, Table]:
@@ -219,6 +234,19 @@ def test_the_matrix_of_endless_noise_is_the_one_that_draws_realise() -> None:
         assert outputs is not None
         table = [
             [mechanism.law.noise.probability(abs(value - z)) for z in outputs.tolist()]
+            for value in mechanism.domain.labels.tolist()
+        ]
+        assert worst_excess(mechanism.matrix(), table) < 1e-13
+
+
+@pytest.mark.parametrize("gamma", [None, "1/4", 1])
+def test_the_matrix_of_stairs_is_the_one_that_draws_realise(gamma: str | int | None) -> None:
+    for rate in (0.3, 0.7, 3.0):
+        mechanism = hb.Staircase(hb.Integers(-3, 1), rate, gamma)
+        outputs = mechanism.outputs
+        assert outputs is not None
+        table = [
+            [stair_chance(mechanism.law, value - z) for z in outputs.tolist()]
             for value in mechanism.domain.labels.tolist()
         ]
         assert worst_excess(mechanism.matrix(), table) < 1e-13

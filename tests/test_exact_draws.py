@@ -63,6 +63,11 @@ MECHANISMS: dict[str, hb.Mechanism] = {
     "square wave": hb.SquareWave(UNEVEN, 1.0),
     "square wave, no reach": hb.SquareWave(LINE, 1.0, reach=0),
     "piecewise": hb.Piecewise(LINE, 1.5),
+    "duchi": hb.Duchi(LINE, 1.5),
+    "staircase": hb.Staircase(LINE, 1.5),
+    "staircase, lowest stair as long as the line": hb.Staircase(LINE, 0.7, gamma=1),
+    "staircase, two values": hb.Staircase(hb.Integers(-3, -2), 0.7),
+    "unary": hb.Unary(COLOURS, "2/3", "1/6"),
     "matrix": hb.Matrix(LINE, range(4), np.random.default_rng(0).dirichlet([0.3, 1.0, 2.0, 3.0], size=10)),
     "cloaking": hb.Cloaking(LINE, list("aabbbcccca")),
 }

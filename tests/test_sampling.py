@@ -117,6 +117,9 @@ def family(name: str) -> Callable[[float], hb.Mechanism]:
         "subset selection": lambda f: hb.SubsetSelection(COLOURS, 1.0 * f, size=2),
         "square wave": lambda f: hb.SquareWave(LINE, 1.0 * f, reach=2),
         "piecewise": lambda f: hb.Piecewise(LINE, 1.5 * f, reach=2),
+        "duchi": lambda f: hb.Duchi(LINE, 1.5 * f),
+        "staircase": lambda f: hb.Staircase(LINE, 1.0 * f, gamma="1/3"),
+        "unary": lambda f: hb.Unary(COLOURS, 0.3 + 0.3 * f, 0.2),
     }[name]
 
 
@@ -143,6 +146,9 @@ FAMILIES = [
     "subset selection",
     "square wave",
     "piecewise",
+    "duchi",
+    "staircase",
+    "unary",
 ]
 
 

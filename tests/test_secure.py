@@ -109,6 +109,9 @@ MECHANISMS: list[hb.Mechanism] = [
     hb.SubsetSelection(LINE, 1.0),
     hb.SquareWave(LINE, 1.0),
     hb.Piecewise(LINE, 1.0),
+    hb.Duchi(LINE, 1.0),
+    hb.Staircase(LINE, 1.0),
+    hb.Unary(LINE, 0.6, 0.2),
     hb.Matrix(LINE, ["a", "b"], np.linspace([0.2, 0.8], [0.7, 0.3], 10)),
 ]
 STUDY = """

@@ -114,6 +114,7 @@ MECHANISMS = {  # each with the domains on which it is defined
     "cloaking": DOMAINS,
     "crosswise-model": ("categories",),
     "d-bit-flip": DOMAINS,
+    "duchi": ("integers", "bins"),
     "exponential": DOMAINS,
     "forced-response": ("categories",),
     "geometric": ("integers",),
@@ -131,8 +132,10 @@ MECHANISMS = {  # each with the domains on which it is defined
     "randomized-response": DOMAINS,
     "rappor": DOMAINS,
     "square-wave": ("integers", "bins"),
+    "staircase": ("integers", "bins"),
     "subset-selection": DOMAINS,
     "truncated-geometric": ("integers",),
+    "unary": DOMAINS,
     "unrelated-question": ("categories",),
     "warner": ("categories",),
     **dict.fromkeys(WAYS_TO_REPORT, ("product",)),
@@ -522,6 +525,34 @@ def default_mean_reach(values: int, epsilon: float) -> int:
     return rounded_exactly(epsilon / 2, lambda decay: math.floor((values - 1) * decay / 2))
 
 
+def stair_reach(values: int, gamma: Fraction) -> int:
+    """Return the reach of the lowest stair of staircase noise that is the share `gamma` of the others: rounded up."""
+    return math.ceil(gamma * (values - 1)) - 1
+
+
+def default_stair_reach(values: int, epsilon: float) -> int:
+    """Return the reach of the lowest stair for which the noise has the least variance.
+
+    Let the stairs begin at r + s D, s = 0, 1, ..., for D = values - 1, and let n be the end of a stair: r + s D with
+    probability (1 - b) b^s, where b = e^-epsilon. The variance for r + 1 is at least that for r if and only if
+    6 E(n^2) E(n) - 2 E(n^3) - E(n) is at least 0, which it stays as r grows. The reach is r - 1.
+    """
+    stair = values - 1
+
+    def rounding(decay: Fraction) -> int:
+        rest = 1 - decay  # never 0: the bounds have many more bits than the smallest epsilon takes
+        first, second = decay / rest * stair, decay * (1 + decay) / rest**2 * stair**2
+        third = decay * (1 + 4 * decay + decay**2) / rest**3 * stair**3
+
+        def is_least(r: int) -> bool:
+            mean, square = r + first, r * r + 2 * r * first + second
+            return 6 * square * mean - 2 * (r**3 + 3 * r * r * first + 3 * r * second + third) - mean >= 0
+
+        return bisect_left(range(1, stair), True, key=is_least)
+
+    return rounded_exactly(epsilon, rounding)
+
+
 @dataclass(frozen=True)
 class Noise:
     """Symmetric noise on whole numbers, with probabilities over 2^width.
@@ -582,8 +613,28 @@ def line_noise(rate: Fraction, rounded: bool = False) -> Noise:
 
     ratio = decay(rate)
     side = decay(rate / 2) // 2 if rounded else ratio * one // (one + ratio)
+    return _falling_noise(width, side, ratio, block)
+
+
+def _falling_noise(width: int, side: int, ratio: int, block: int) -> Noise:
+    """Return noise of which every step has `ratio` / 2^width of the probability of the step before."""
+    one = 1 << width
     powers = accumulate(range(1, block), lambda power, _: power * ratio >> width, initial=one)
     return Noise(width, side, tuple(power * (one - ratio) >> width for power in powers))
+
+
+@cache
+def stair_noise(epsilon: Fraction, reach: int, stair: int) -> Noise:
+    """Return which stair of staircase noise is drawn: 0 has 2 reach + 1 places, all others `stair` places each.
+
+    A place of one stair is e^-epsilon times as likely as a place of the stair before.
+    """
+    block = max(1, min(MAX_BLOCK_STEPS, int(BLOCK_NATS / epsilon)))
+    width = probability_width(float(epsilon) * block + abs(math.log(epsilon)) + math.log(2 * stair + 1))
+    low, _, q = exp_minus(epsilon, width)
+    one, ratio = 1 << width, low >> q
+    side = stair * ratio * one // ((2 * reach + 1) * (one - ratio) + 2 * stair * ratio)
+    return _falling_noise(width, side, ratio, block)
 
 
 @cache
@@ -665,6 +716,15 @@ def draw_response(position: int, values: int, width: int, keep: int) -> int:
 def draw_chance(chance: Fraction) -> bool:
     """Return True with probability `chance`, any fraction."""
     return random_below(chance.denominator) < chance.numerator
+
+
+def draw_stairs(noise: Noise, reach: int, stair: int) -> int:
+    """Draw staircase noise: a stair, and any of its places."""
+    step = noise.draw()
+    if step == 0:
+        return random_below(2 * reach + 1) - reach
+    away = reach + 1 + (abs(step) - 1) * stair + random_below(stair)
+    return away if step > 0 else -away
 
 
 def draw_bits(values: int, position: int, width: int, own: int, other: int) -> list[bool]:
@@ -1330,6 +1390,8 @@ def _parse_mechanism(table: _StudyTable, values: StudyValues) -> MechanismFields
         return _parse_way(table, kind, values)
     extra: Any = None
     epsilon = 0.0
+    if kind in _LINES and values.step is None:
+        raise _unusable_study(table.where, f"{kind} on uneven bins", "integers, or bins of one width")
     if kind in _RATIOS or (kind == "randomized-response" and (table.has("p") or not table.has("epsilon"))):
         extra, plain = _RATIOS.get(kind, _parse_kept_truth)(table, values, kind)
     else:
@@ -1430,6 +1492,14 @@ def _parse_chances(table: _StudyTable, values: StudyValues, kind: str) -> tuple[
     return chances, _checked_ratio(table, largest_chance_ratio(chances))
 
 
+def _parse_bit_chances(table: _StudyTable, _values: StudyValues, _kind: str) -> tuple[tuple[Fraction, Fraction], float]:
+    """Return the probabilities of a one in the value's own bit and in another's, and their epsilon."""
+    p, q = table.probability("p"), table.probability("q")
+    if not 0 < q < p < 1:
+        raise table.unusable("p and q", [str(p), str(q)], "0 < q < p < 1")
+    return (p, q), _checked_ratio(table, p * (1 - q) / (q * (1 - p)))
+
+
 def _checked_ratio(table: _StudyTable, ratio: Fraction | None) -> float:
     """Return the epsilon of a ratio; refuse one too small or too large, but not an infinite one, chosen on purpose."""
     epsilon = epsilon_of_ratio(ratio)
@@ -1511,6 +1581,7 @@ _RATIOS = {  # mechanisms whose epsilon follows from other entries: what these s
     "cloaking": _parse_regions,
     "matrix": _parse_matrix,
     **dict.fromkeys(SURVEY_DESIGNS, _parse_chances),
+    "unary": _parse_bit_chances,
 }
 
 
@@ -1565,10 +1636,19 @@ def _parse_reach(table: _StudyTable, values: StudyValues, epsilon: float) -> int
 
 
 def _parse_mean_reach(table: _StudyTable, values: StudyValues, epsilon: float) -> int:
-    if values.step is None:
-        raise _unusable_study(table.where, "piecewise on uneven bins", "integers, or bins of one width")
     count = len(values.labels)
     return table.whole("reach", 0, count) if table.has("reach") else default_mean_reach(count, epsilon)
+
+
+def _parse_stairs(table: _StudyTable, values: StudyValues, epsilon: float) -> int:
+    """Return the reach of the lowest stair."""
+    count = len(values.labels)
+    if not table.has("gamma"):
+        return default_stair_reach(count, epsilon)
+    gamma = table.probability("gamma")
+    if gamma == 0:
+        raise table.unusable("gamma", "0", "a number above 0, and at most 1")
+    return stair_reach(count, gamma)
 
 
 def _parse_truncated(table: _StudyTable, _values: StudyValues, _epsilon: float) -> bool:
@@ -1587,8 +1667,10 @@ _EXTRAS: dict[
     "piecewise": _parse_mean_reach,
     "planar-geometric": _parse_truncated,
     "square-wave": _parse_reach,
+    "staircase": _parse_stairs,
     "subset-selection": _parse_size,
 }
+_LINES = ("duchi", "piecewise", "staircase")  # which need evenly spaced values
 
 
 def short_name(kind: object) -> str | None:
@@ -1799,6 +1881,20 @@ def _window_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str
     return {"reach": reach, "width": width, "keep": keep}
 
 
+def _end_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
+    return _keep_numbers(2, mechanism.epsilon)
+
+
+def _stair_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    _check_steps(mechanism, mechanism.epsilon, mechanism.epsilon, MIN_NOISE_RATE)
+    epsilon = Fraction(mechanism.epsilon) * EPSILON_SHRINK
+    return {"reach": mechanism.extra, "noise": stair_noise(epsilon, mechanism.extra, len(values.labels) - 1)}
+
+
+def _chance_bit_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
+    return {"chances": list(mechanism.extra)}
+
+
 def _symmetric_bit_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
     width, one = flip_parameters(Fraction(mechanism.epsilon) / 2)
     return {"width": width, "own": (1 << width) - one, "other": one}
@@ -1887,6 +1983,9 @@ _NUMBERS: dict[str, Callable[[MechanismFields, StudyValues], dict[str, Any]]] = 
     "bloom-rappor": _bloom_numbers,
     "subset-selection": _subset_numbers,
     **dict.fromkeys(("square-wave", "piecewise"), _window_numbers),
+    "duchi": _end_numbers,
+    "staircase": _stair_numbers,
+    "unary": _chance_bit_numbers,
     "planar-geometric": _planar_numbers,
     **dict.fromkeys(("geometric", "truncated-geometric", "laplace"), _line_numbers),
 }
@@ -1939,6 +2038,21 @@ def _window_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[
         return str(first + draw_response(near, outputs, width, keep))
 
     return draw
+
+
+def _end_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    steps, width, keep = len(values.labels) - 1, law["width"], law["keep"]
+    return lambda position: ("-1", "1")[draw_response(int(random_below(steps) < position), 2, width, keep)]
+
+
+def _stair_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    noise, reach, stair = law["noise"], law["reach"], len(values.labels) - 1
+    return lambda position: str(values.labels[position] + draw_stairs(noise, reach, stair))
+
+
+def _chance_bit_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    count, (own, other) = len(values.labels), law["chances"]
+    return lambda position: packed_hex([draw_chance(own if bit == position else other) for bit in range(count)])
 
 
 def _bit_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
@@ -2156,6 +2270,9 @@ _DRAWS: dict[str, Callable[[MechanismFields, StudyValues, Mapping[str, Any]], Dr
     **dict.fromkeys(MEMORY_MECHANISMS, _remembered_draw),
     "subset-selection": _subset_draw,
     **dict.fromkeys(("square-wave", "piecewise"), _window_draw),
+    "duchi": _end_draw,
+    "staircase": _stair_draw,
+    "unary": _chance_bit_draw,
     "planar-geometric": _planar_draw,
     "geometric": _endless_draw,
     **dict.fromkeys(("truncated-geometric", "laplace"), _clamped_draw),

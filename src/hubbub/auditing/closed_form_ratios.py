@@ -23,13 +23,16 @@ from hubbub.mechanisms.local_hashing import HashedResponseLaw
 from hubbub.sampling import (
     AskedBitsLaw,
     BitFlipLaw,
+    EndResponseLaw,
     FixedLaw,
+    FractionFlipLaw,
     FractionResponseLaw,
     Law,
     LineNoiseLaw,
     NoisyFilterLaw,
     ResponseLaw,
     SetResponseLaw,
+    StaircaseLaw,
     SubsetLaw,
     TwoAnswerLaw,
     TwoStageLaw,
@@ -54,6 +57,9 @@ def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -
         return largest_ratio(list(ratios)), law.values if law.clamped else None
     if isinstance(law, TwoAnswerLaw):
         return _two_answers_ratio(law, output_text), 2
+    if isinstance(law, EndResponseLaw):
+        own, others = response_weights(law.response)
+        return OutputRatio.at_least_one(size - 1, 0, output_text(1), own, others), 2
     values = (0, size - 1) if isinstance(law, AskedBitsLaw) else (0, 1)  # the first two may share a bucket
     alike = alike_ratio(law, output_text, *values)
     if alike is None:
@@ -70,6 +76,8 @@ def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -
         return alike, math.comb(size, law.size)
     if isinstance(law, SetResponseLaw):
         return alike, law.outputs
+    if isinstance(law, StaircaseLaw):
+        return alike, None
     return alike, size if isinstance(law, ResponseLaw | FractionResponseLaw) else 1 << size
 
 
@@ -95,8 +103,10 @@ def alike_ratio(law: Law, output_text: Callable[[int], str], value: int = 0, oth
     if isinstance(law, TwoStageLaw):
         # Every report about a value is made from one permanent response, without looking at the value again.
         return alike_ratio(law.permanent, output_text, value, other)
-    if isinstance(law, BitFlipLaw):
+    if isinstance(law, BitFlipLaw | FractionFlipLaw):
         return flips_ratio(law, value, other)
+    if isinstance(law, StaircaseLaw):
+        return _stairs_ratio(law, output_text, value, other)
     return _subsets_ratio(law, value, other) if isinstance(law, SubsetLaw) else None
 
 
@@ -154,20 +164,45 @@ def _hashed_response_ratio(law: HashedResponseLaw, value: int, other: int) -> Ou
     return OutputRatio.at_least_one(value, other, output, *response_weights(law.response))
 
 
-def flips_ratio(law: BitFlipLaw, value: int = 0, other: int = 1) -> OutputRatio:
+def flips_ratio(law: BitFlipLaw | FractionFlipLaw, value: int = 0, other: int = 1) -> OutputRatio:
     """Return the largest ratio of noisy bits: two values differ only in their own two, independent bits.
 
     The ratio is a factor of the first value's bit, own over other, times one of the second's, other over own. Each
     factor is largest for one of the two states of its bit.
     """
-    scale = 1 << law.width
-    owns, others = (scale - law.own, law.own), (scale - law.other, law.other)  # weights of the states 0 and 1
+    owns, others = bit_weights(law)
     first_factor, first_bit = _largest_bit_ratio(owns, others)
     second_factor, second_bit = _largest_bit_ratio(others, owns)
     output = f"any with the first value's bit {first_bit} and the second's {second_bit}"
     if first_factor is None or second_factor is None:
         return OutputRatio(value, other, output, 1, 0)
     return OutputRatio(value, other, output, *(first_factor * second_factor).as_integer_ratio())
+
+
+def bit_weights(law: BitFlipLaw | FractionFlipLaw) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return weights of the states 0 and 1, of the value's own bit and of another's, all over one number."""
+    if isinstance(law, FractionFlipLaw):
+        scale = math.lcm(law.own.denominator, law.other.denominator)
+        own, other = int(law.own * scale), int(law.other * scale)
+    else:
+        scale, own, other = 1 << law.width, law.own, law.other
+    return (scale - own, own), (scale - other, other)
+
+
+def _stairs_ratio(law: StaircaseLaw, output_text: Callable[[int], str], value: int, other: int) -> OutputRatio:
+    """Return the largest ratio of staircase noise: an output at the end of a stair, which is on the next for the other.
+
+    A stair is as long as the line, so that any two values are at most one stair apart. Ratios of neighbouring stairs
+    repeat a block of stairs further out.
+    """
+    away, ratios = 1 if value > other else -1, []
+    for stair in range(len(law.stairs.steps) + 1):
+        near, far = _step_weights(law.stairs, stair)
+        if stair == 0:  # all places of a stair are equally likely
+            near, far = near * law.stair, far * (2 * law.reach + 1)
+        output = output_text(law.low + value + away * (law.reach + stair * law.stair))
+        ratios.append(OutputRatio.at_least_one(value, other, output, near, far))
+    return largest_ratio(ratios)
 
 
 def _asked_ratio(law: AskedBitsLaw, value: int, other: int) -> OutputRatio:

@@ -23,7 +23,7 @@ from hubbub.auditing.probability_tables import (
 from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress
 from hubbub.mechanisms import Mechanism
-from hubbub.sampling import FixedLaw, LineNoiseLaw, PlanarGeometricLaw, TwoAnswerLaw
+from hubbub.sampling import EndResponseLaw, FixedLaw, LineNoiseLaw, PlanarGeometricLaw, TwoAnswerLaw
 
 MAX_TABLE_ENTRIES = 4_000_000  # values times outputs of an attribute whose ratios are written out
 SCORE_ERROR = 2.0**-46  # relative: more than a float logarithm, a distance and a product of them lose
@@ -84,7 +84,7 @@ def value_ratios(part: Mechanism) -> Generator[Progress, None, ValueRatios]:
         return _unclamped_ratios(law, text)
     if isinstance(law, PlanarGeometricLaw) and part.domain.grid is not None:
         return (yield from _planar_ratios(part, law))
-    table = _two_answers(law, text) if isinstance(law, TwoAnswerLaw) else probability_table(law, text)
+    table = two_answers(law, text) if isinstance(law, TwoAnswerLaw | EndResponseLaw) else probability_table(law, text)
     if table is None:
         raise unproven(type(part).__name__, type(law).__name__, "one of the laws of hubbub.sampling")
     if table.values * table.outputs > MAX_TABLE_ENTRIES:
@@ -161,10 +161,11 @@ def _table_ratios(table: ProbabilityTable) -> Generator[Progress, None, ValueRat
     return ValueRatios(table_scores(logs, logs), 2 * LOG_ERROR * (1 + largest), of)
 
 
-def _two_answers(law: TwoAnswerLaw, text: Callable[[int], str]) -> ProbabilityTable:
+def two_answers(law: TwoAnswerLaw | EndResponseLaw, text: Callable[[int], str]) -> ProbabilityTable:
     """Return the probabilities of two answers as whole numbers, up to a factor that ratios do not have."""
-    common = math.lcm(*(chance.denominator for chance in law.chances))
-    firsts = [int(chance * common) for chance in law.chances]
+    chances = [1 - chance for chance in law.chances] if isinstance(law, EndResponseLaw) else law.chances
+    common = math.lcm(*(chance.denominator for chance in chances))
+    firsts = [int(chance * common) for chance in chances]
     width = common.bit_length() - 1
     return ProbabilityTable(len(firsts), 2, width, lambda value: [firsts[value], common - firsts[value]], text)
 

@@ -20,6 +20,7 @@ from hubbub.channels.lattice_window import LatticeWindow
 from hubbub.channels.sliding_window import WindowChannel
 from hubbub.channels.sparse import SparseChannel
 from hubbub.channels.stacked import StackedChannel
+from hubbub.channels.stair_windows import StairChannel
 
 __all__ = [
     "AskedBitsChannel",
@@ -39,6 +40,7 @@ __all__ = [
     "RestrictedChannel",
     "SparseChannel",
     "StackedChannel",
+    "StairChannel",
     "WindowChannel",
     "check_entries",
     "prefers_matrix",

@@ -3,6 +3,7 @@
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.bloom_rappor import BloomRappor
 from hubbub.mechanisms.d_bit_flip import DBitFlip
+from hubbub.mechanisms.duchi import Duchi
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.geometric import Geometric, TruncatedGeometric
 from hubbub.mechanisms.laplace import Laplace
@@ -16,15 +17,17 @@ from hubbub.mechanisms.planar import PlanarGeometric, PlanarLaplace
 from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.mechanisms.split_attributes import Split
 from hubbub.mechanisms.square_wave import Piecewise, SquareWave
+from hubbub.mechanisms.staircase import Staircase
 from hubbub.mechanisms.subset_selection import SubsetSelection
 from hubbub.mechanisms.survey_designs import CrosswiseModel, ForcedResponse, UnrelatedQuestion, Warner
-from hubbub.mechanisms.unary_encoding import OptimizedUnary, Rappor
+from hubbub.mechanisms.unary_encoding import OptimizedUnary, Rappor, Unary
 
 __all__ = [
     "BloomRappor",
     "Cloaking",
     "CrosswiseModel",
     "DBitFlip",
+    "Duchi",
     "Exponential",
     "ForcedResponse",
     "Geometric",
@@ -46,8 +49,10 @@ __all__ = [
     "SampleOneWithFakes",
     "Split",
     "SquareWave",
+    "Staircase",
     "SubsetSelection",
     "TruncatedGeometric",
+    "Unary",
     "UnrelatedQuestion",
     "Warner",
 ]

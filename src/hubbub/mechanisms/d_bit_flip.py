@@ -20,6 +20,7 @@ from hubbub.core.errors import MechanismError, OutputError, shorten
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import matrix_too_wide
 from hubbub.mechanisms.longitudinal import Longitudinal
+from hubbub.mechanisms.mean_scores import Score, support_score
 from hubbub.mechanisms.output_spaces import OutputSpace
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.mechanisms.parameters import DOMAIN_REMEDY, check_domain, check_epsilon
@@ -331,6 +332,19 @@ class DBitFlip(Longitudinal):
         """
         once = sparse.csr_array((np.ones(repeats.nnz), repeats.indices, repeats.indptr), shape=repeats.shape)
         return np.asarray(once @ self.log_columns(codes, among).T).T
+
+    def mean_score(self) -> Score | None:
+        """Return the score that the answers make unbiased; None where several values share a bucket."""
+        places = self.domain.places
+        if places is None or self._b < len(places):
+            return None
+        right = 1.0 / (1.0 + math.exp(-self.nats))
+
+        def sums(codes: Codes, numbers: Floats) -> Floats:
+            asked, ones = self.answered(codes)
+            return np.asarray((ones - (1.0 - right) * asked) @ numbers * (self._b / self._d))
+
+        return support_score(places, right, 1.0 - right, sums)
 
     @cached_property
     def law(self) -> AskedBitsLaw:  # type: ignore[override]

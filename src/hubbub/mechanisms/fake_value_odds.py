@@ -12,6 +12,7 @@ from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle, SetValuedOracle
 from hubbub.mechanisms.geometric import Geometric
 from hubbub.mechanisms.randomized_response import RandomizedResponse
+from hubbub.mechanisms.staircase import Staircase
 from hubbub.mechanisms.subset_selection import SubsetSelection
 
 BLOCK_ENTRIES = 1 << 22  # of a likelihood that are held at a time
@@ -64,6 +65,8 @@ def _distinct_outputs(mechanism: Mechanism) -> Codes | None:
     """Return codes of outputs that stand for all others, too; None where there are none."""
     if isinstance(mechanism, Geometric):  # beyond the last value, all outputs have the odds of that value
         return mechanism.domain.labels
+    if isinstance(mechanism, Staircase):
+        return mechanism.folded_outputs()[0]
     size = mechanism.output_space.size
     return None if size is None else np.arange(size)
 

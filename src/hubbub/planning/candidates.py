@@ -160,6 +160,13 @@ def _candidate(
     name: str, epsilon: float | None, parts: Parts, reports: int, radius: float | None, *, kinds: bool = False
 ) -> Candidate:
     for mechanism, _ in parts:
+        if mechanism.means_only and len(mechanism.domain) > 2:
+            raise _refused(
+                "this mechanism tells the mean alone",
+                type(mechanism).__name__,
+                "leave it out; for a mean, simulate reports and compare the standard errors of hubbub.mean",
+                expected="mechanisms from whose outputs a distribution can be estimated",
+            )
         if reports > 1 and mechanism.remembers and not isinstance(mechanism, Longitudinal):
             raise _refused(
                 "several reports of one user cannot be simulated for this mechanism",

@@ -38,8 +38,8 @@ def every_kind(domain: Domain, epsilon: float, reach: float, *, repeated: bool =
     refused: list[str] = []
     for name in (*MECHANISMS, *own_kinds()):
         kind = find_kind(name, "plan(mechanisms)")
-        if kind is None or missing_arguments(kind):
-            continue  # they need more than an epsilon, or have none
+        if kind is None or missing_arguments(kind) or kind.means_only:
+            continue  # they need more than an epsilon, or have none, or tell no distributions
         if issubclass(kind, Longitudinal) and not repeated:
             continue
         try:

@@ -52,7 +52,7 @@ class InversionMap:
             return None if supported is None else cls(table, supported / (true - other), -other / (true - other))
         if len(table.codes) < values or table.codes.ndim != 1 or values > MAX_MATRIX_VALUES:
             return None
-        matrix = mechanism.checked_matrix()
+        matrix = table.matrix()
         if len(table.codes) == values:
             if np.linalg.cond(matrix) > MAX_CONDITION:
                 return None

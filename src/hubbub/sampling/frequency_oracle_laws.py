@@ -67,6 +67,28 @@ class SetResponseLaw(Law):
         return ResponseLaw(self.outputs, self.width, self.keep).draw(members, source)
 
 
+@dataclass(frozen=True)
+class EndResponseLaw(Law):
+    """One of two ends of a line of `values`: rounded to one at random, so that the mean stays, and then responded.
+
+    The value at position i is rounded to the far end, 1, with probability i / (values - 1), and otherwise to 0.
+    """
+
+    values: int
+    response: ResponseLaw
+
+    @property
+    def chances(self) -> tuple[Fraction, ...]:
+        """The probability of the far end, for each value."""
+        keep, steps = Fraction(self.response.keep, 1 << self.response.width), self.values - 1
+        return tuple((1 - keep) / 2 + keep * Fraction(place, steps) for place in range(self.values))
+
+    def draw(self, positions: Positions, source: RandomSource) -> Positions:
+        """Round to an end, and send it as randomized response does."""
+        ends = source.integers(self.values - 1, positions.size) < positions
+        return self.response.draw(ends.astype(np.int64), source)
+
+
 def _half(values: int) -> int:
     """Return how many bits decide whether to keep the truth; as many choose a value."""
     return 16 if values <= FEW_VALUES else 32

@@ -973,6 +973,26 @@ function readWindow(law, values, random) {
   return (position) => steppedFrom(values, 0, respond(position + Number(near())) - reach);
 }
 
+/** Two ends of a line: the value is rounded to one at random, and that is the truth of randomized response. */
+function readEnds(law, values, random) {
+  const far = random.below(BigInt(values.count - 1));
+  const respond = random.response(2, readKeep(law, random));
+  return (position) => ["-1", "1"][respond(far() < BigInt(position) ? 1 : 0)];
+}
+
+/** Noise in stairs: those beyond the lowest one are as long as the line. */
+function readStairs(law, values, random) {
+  const stair = values.count - 1;
+  const reach = law.count("reach", 0, stair - 1);
+  const [near, place] = [2 * reach + 1, stair].map((count) => random.below(BigInt(count)));
+  const noise = new LineNoise(law.inside("noise"), random, true);
+  return (position) => {
+    const step = noise.draw();
+    const away = step ? reach + 1 + (Math.abs(step) - 1) * stair + Number(place()) : Number(near()) - reach;
+    return steppedFrom(values, position, step < 0 ? -away : away);
+  };
+}
+
 function readClampedNoise(law, values, random) {
   const noise = new LineNoise(law.inside("noise"), random, false);
   return (position) => values.text(clamp(position + noise.draw(values.count), 0, values.count - 1));
@@ -992,6 +1012,18 @@ function readPlanar(law, values, random) {
 }
 
 function readUnary(law, values, random) {
+  if (law.has("chances")) {
+    const chances = law.fractions("chances", 2);
+    if (chances.some(([one, whole]) => !one || one >= whole)) {
+      throw law.unusable("chances", "no such probabilities", "fractions above 0 and below 1");
+    }
+    const [own, other] = chances.map((chance) => random.chance(chance));
+    return (position) => {
+      const row = new BitRow(values.count);
+      for (let value = 0; value < values.count; value++) if ((value === position ? own : other)()) row.flip(value);
+      return row.text();
+    };
+  }
   const width = law.width();
   const borders = new Borders(width, ["own", "other"].map((name) => law.weight(name, 1n, power(width))));
   return (position) => drawBits(random, values.count, position, borders).text();
@@ -1325,6 +1357,7 @@ const LAWS = {
   cloaking: [ALL_DOMAINS, readCloaking],
   "crosswise-model": [["categories"], readDesign],
   "d-bit-flip": [ALL_DOMAINS, readAsked],
+  duchi: [["integers", "bins"], readEnds],
   exponential: [ALL_DOMAINS, readRows],
   "forced-response": [["categories"], readDesign],
   geometric: [["integers"], readGeometric],
@@ -1345,8 +1378,10 @@ const LAWS = {
   "sample-one-with-fakes": [["product"], readSeveral],
   split: [["product"], readSeveral],
   "square-wave": [["integers", "bins"], readWindow],
+  staircase: [["integers", "bins"], readStairs],
   "subset-selection": [ALL_DOMAINS, readSubset],
   "truncated-geometric": [["integers"], readClampedNoise],
+  unary: [ALL_DOMAINS, readUnary],
   "unrelated-question": [["categories"], readDesign],
   warner: [["categories"], readDesign],
 };
