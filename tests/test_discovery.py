@@ -183,6 +183,9 @@ def test_limits_are_those_of_binomial_tails() -> None:
     assert (low <= high).all()
     shares = np.array([0.0, 0.1, 0.3])
     assert law.chance_above(120, shares) == pytest.approx(stats.binom.sf(120, 500, 0.2 + 0.4 * shares))
+    enough = law.reached_by_chance(0.01)
+    assert stats.binom.sf(enough, 500, 0.2) <= 0.01 < stats.binom.sf(enough - 1, 500, 0.2)
+    assert (law.low(np.array([enough, enough + 1]), 0.01) > 0).tolist() == [False, True]
     assert law.chance_above(-1, shares).tolist() == [1, 1, 1]
 
 
