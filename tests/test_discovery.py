@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from hubbub.client import WordClient, bucket_of, epsilon_of_ratio, text_key
 from hubbub.discovery.consistent_shares import RoundShares, consistent_shares
 from hubbub.discovery.support_counts import SupportLaw, count_supports
 from hubbub.discovery.word_codes import continuations, letters_of_words, prefix_keys, words_of_letters
+from terminal import hubbub
 
 Floats = NDArray[np.float64]
 zipf_words = benchmark("zipf_words").zipf_words
@@ -183,6 +185,9 @@ def test_limits_are_those_of_binomial_tails() -> None:
     assert (low <= high).all()
     shares = np.array([0.0, 0.1, 0.3])
     assert law.chance_above(120, shares) == pytest.approx(stats.binom.sf(120, 500, 0.2 + 0.4 * shares))
+    enough = law.reached_by_chance(0.01)
+    assert stats.binom.sf(enough, 500, 0.2) <= 0.01 < stats.binom.sf(enough - 1, 500, 0.2)
+    assert (law.low(np.array([enough, enough + 1]), 0.01) > 0).tolist() == [False, True]
     assert law.chance_above(-1, shares).tolist() == [1, 1, 1]
 
 
@@ -368,3 +373,67 @@ def test_collisions_of_texts_are_as_rare_as_chance() -> None:
             table = np.zeros((5, 5))
             np.add.at(table, (own[:, first], own[:, second]), 1)
             assert stats.chisquare(table.ravel()).pvalue > FALSE_ALARM
+
+
+# -- at the terminal
+
+
+@pytest.fixture
+def collected(tmp_path: Path) -> Path:
+    """A folder with the settings of a search, and the reports of half of the people in each of two files."""
+    (tmp_path / "search.json").write_text(SMALL.to_json())
+    outputs = SMALL.privatize(["abc"] * 900 + ["d"] * 300, rng=2)
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame(
+        {"round": outputs["round"], "output": [f"{s}:{b}" for _, s, b in outputs.tolist()], "note": ""}
+    )
+    table = table.iloc[rng.permutation(len(table))]
+    table[:600].to_csv(tmp_path / "one.csv", index=False)
+    table[600:].to_parquet(tmp_path / "two.parquet", index=False)
+    return tmp_path
+
+
+def test_the_terminal_finds_what_python_finds(collected: Path) -> None:
+    assert hb.PrefixSearch(**json.loads(SMALL.to_json())) == SMALL
+    expected = hb.discover(SMALL, SMALL.privatize(["abc"] * 900 + ["d"] * 300, rng=2), most=3)
+    words = ["discover", "search.json", "one.csv", "two.parquet", "--most", "3"]
+    printed = json.loads(hubbub(*words, "--json", cwd=collected).stdout)
+    assert printed == expected.document()
+    shown = hubbub(*words, cwd=collected)
+    assert "'abc'" in " ".join(shown.stdout.split())
+    for name in ("found.csv", "found.json", "found.png"):
+        assert hubbub(*words, "-o", name, cwd=collected).returncode == 0
+    pd.testing.assert_frame_equal(pd.read_csv(collected / "found.csv"), expected.to_frame())
+    assert (collected / "found.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "told"),
+    [
+        ({}, "gone.json one.csv", ["no such search file", "gone.json"]),
+        ({"a.json": "{"}, "a.json one.csv", ["not JSON", "a.json"]),
+        ({"a.json": "[1]"}, "a.json one.csv", ["no settings", "[1]"]),
+        ({"a.json": '{"alphabet": "ab", "length": 2}'}, "a.json one.csv", ["no epsilon", "to_json"]),
+        ({"a.json": '{"alphabet": "ab", "lenght": 2, "epsilon": 1}'}, "a.json one.csv", ["lenght", "length"]),
+        ({"a.json": '{"alphabet": "aa", "length": 2, "epsilon": 1}'}, "a.json one.csv", ["alphabet", "more than once"]),
+        ({}, "search.json gone.csv", ["no such file of reports", "gone.csv"]),
+        ({}, "search.json search.json", ["another format", ".csv or .parquet"]),
+        ({"a.csv": "round,text\n1,a\n"}, "search.json a.csv", ["no column output", "text"]),
+        ({"a.csv": "round,output\nx,1:1\n"}, "search.json a.csv", ["not a table of reports", "column round"]),
+        ({"a.parquet": "no"}, "search.json a.parquet", ["not a table of reports", "a.parquet"]),
+        ({"a.csv": "round,output\n1,11\n"}, "search.json a.csv", ["seed:bucket", "'11'"]),
+        ({"a.csv": "round,output\n1,\n"}, "search.json a.csv", ["seed:bucket"]),
+        ({}, "search.json one.csv -o found.txt", [".png"]),
+        ({}, "search.json one.csv --level 95", ["level", "0.95"]),
+        ({}, "search.json one.csv -o one.csv", ["overwritten", "one.csv"]),
+    ],
+)
+def test_mistakes_at_the_terminal_are_told(collected: Path, files: dict[str, str], words: str, told: list[str]) -> None:
+    for name, text in files.items():
+        (collected / name).write_text(text)
+    before = {path.name: path.read_bytes() for path in collected.iterdir()}
+    done = hubbub("discover", *words.split(), cwd=collected)
+    message = " ".join(done.stderr.split())
+    assert done.returncode != 0
+    assert all(part in message for part in told), message
+    assert {path.name: path.read_bytes() for path in collected.iterdir()} == before

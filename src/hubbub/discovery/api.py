@@ -32,7 +32,8 @@ def discover(
     The first round's candidates are all prefixes of its length, those of each further round all continuations of the
     `search.keep` most promising prefixes. Half of these are those with the most supports, the reports whose bucket is
     theirs. The others have the largest shares among those that agree with earlier rounds: the shares of all
-    continuations of a prefix add up to its own. What is most promising after the last round are the words.
+    continuations of a prefix add up to its own. The words are those that are certain in the last round, and as many of
+    the next promising as there is room for.
 
     Candidates were chosen by reports of other people than those they are then judged by. So, with C candidates in the
     last round, the exact binomial limits at an error of (1 - level) / (2 C) on either side hold for all words at once,
@@ -102,14 +103,19 @@ def discover(
         counts = count_supports(own, prefix_keys(rows, asked), int(search.buckets or 2))
         tested.append(RoundShares(law.estimate(counts), law.precision(counts), parents, np.zeros(0, dtype=np.int64)))
         slots = min(most, search.keep) if is_last else search.keep
-        kept, cutoff = _promising(counts, law, consistent_shares(tested), slots, is_last=is_last)
+        own_error = error / (2 * counts.size)  # of either limit of a word
+        sure_slots, sure_error = (slots, own_error) if is_last else ((slots + 1) // 2, 0.5)
+        first, cutoff = _sure_places(counts, law, sure_slots, sure_error)
+        kept = _filled(first, consistent_shares(tested), slots)
+        if kept.size == 0 and not is_last:  # the next round needs candidates
+            kept = np.array([np.argmax(counts)])
         tested[-1] = tested[-1]._replace(kept=kept)
         left_out = int(np.delete(counts, kept).max(initial=-1))
         missed = _limit(law, left_out, error / (search.rounds * counts.size))
         rounds.append(SearchRound(asked, len(own), counts.size, kept.size, cutoff, missed))
         rows, known = rows[kept], asked
     order = largest_first(counts[kept].astype(np.float64))
-    shown, own_error = kept[order], error / (2 * counts.size)
+    shown = kept[order]
     return Discovery(
         search,
         turns.size,
@@ -122,27 +128,25 @@ def discover(
     )
 
 
-def _promising(
-    counts: Positions, law: SupportLaw, consistent: Floats, slots: int, *, is_last: bool
-) -> tuple[Positions, int]:
-    """Return the candidates to keep, and the number of supports that is sure to be kept if it is exceeded.
+def _sure_places(counts: Positions, law: SupportLaw, slots: int, error: float) -> tuple[Positions, int]:
+    """Return the candidates with the most supports, and the number of supports that is enough if it is exceeded.
 
-    Half of the slots, rounded up, go to the candidates with the most supports of this round, for which the chances of
-    being found are known; the others to those with the largest shares consistent with earlier rounds.
+    They are at most `slots`, and none has a number that is reached by chance with a probability above `error`.
     """
-    by_count = np.argsort(-counts, kind="stable")
-    half = (slots + 1) // 2
-    by_chance = int(np.floor(law.users * law.other))  # supports that nobody need have
-    first = by_count[:half][counts[by_count[:half]] > by_chance]
-    taken = np.zeros(counts.size, dtype=bool)
-    taken[first] = True
-    by_share = np.argsort(-consistent, kind="stable")
-    others = by_share[(consistent[by_share] > 0) & ~taken[by_share]][: slots - first.size]
-    kept = np.concatenate([first, others])
-    if kept.size == 0 and not is_last:  # the next round needs candidates
-        kept = by_count[:1]
-    cutoff = by_chance if counts.size <= half else max(by_chance, int(counts[by_count[half]]))
-    return kept, cutoff
+    order = np.argsort(-counts, kind="stable")
+    by_chance = law.reached_by_chance(error)
+    first = order[:slots]
+    cutoff = by_chance if counts.size <= slots else max(by_chance, int(counts[order[slots]]))
+    return first[counts[first] > by_chance], cutoff
+
+
+def _filled(first: Positions, consistent: Floats, slots: int) -> Positions:
+    """Return these candidates, and those with the largest consistent shares, as far as they are positive."""
+    is_taken = np.zeros(consistent.size, dtype=bool)
+    is_taken[first] = True
+    order = np.argsort(-consistent, kind="stable")
+    others = order[(consistent[order] > 0) & ~is_taken[order]]
+    return np.concatenate([first, others[: slots - first.size]])
 
 
 def _limit(law: SupportLaw, left_out: int, error: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -144,6 +145,16 @@ class PrefixSearch(Portable):
         """What a device needs to know, as plain values: ``hubbub.client.WordClient(**search.device_settings)``."""
         names = ("alphabet", "length", "epsilon", "prefix_lengths", "buckets", "other", "cut")
         return {name: getattr(self, name) for name in names} | {"prefix_lengths": list(self.lengths)}
+
+    def to_json(self) -> str:
+        """Return the settings as JSON, as ``hubbub discover`` reads them from a file.
+
+        Returns
+        -------
+        str
+            The document; ``hubbub.PrefixSearch(**json.loads(text))`` is the same search.
+        """
+        return json.dumps({**self.device_settings, "keep": self.keep}, ensure_ascii=False)
 
     @cached_property
     def law(self) -> HashedResponseLaw:

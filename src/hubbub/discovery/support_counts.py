@@ -63,6 +63,12 @@ class SupportLaw:
         theta = np.where(counts < self.users, betainccinv(counts + 1.0, beyond, error), 1.0)
         return self._share(theta)
 
+    def reached_by_chance(self, error: float) -> int:
+        """Return the smallest number that a text which nobody has exceeds with at most the probability `error`."""
+        from scipy.stats import binom  # slow to load
+
+        return int(binom.isf(error, self.users, self.other))
+
     def chance_above(self, count: int, share: Floats) -> Floats:
         """Return how likely a text with a share has more supports than `count`."""
         theta = self.other + (self.own - self.other) * share
