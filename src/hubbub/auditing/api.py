@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 
-from hubbub.auditing.attacker import MAX_REPORTS, attacker, read_prior
 from hubbub.auditing.attacker_result import Attacker
 from hubbub.auditing.distinguishing_events import event_families
 from hubbub.auditing.empirical_bounds import bound_from_draws, draw_outputs
@@ -15,6 +14,7 @@ from hubbub.auditing.exact_epsilon import (
     prove_epsilon,
     prove_one_report_epsilon,
 )
+from hubbub.auditing.guessing_attacker import MAX_REPORTS, attacker, read_prior
 from hubbub.auditing.privacy_budget import Spending, budget_from_spending, privacy_budget
 from hubbub.auditing.result import Audit, StudyAudit
 from hubbub.auditing.sample_audit import Samples, audit_encoded, check_enough, encode_samples

@@ -83,7 +83,7 @@ def command(
 
 def _read_prior(text: str, study: Study) -> tuple[object, str]:
     """Return what an attacker knows, and its name; a file of the name "uniform" is ./uniform."""
-    from hubbub.auditing.attacker import UNIFORM
+    from hubbub.auditing.guessing_attacker import UNIFORM
     from hubbub.intake.value_counts import read_counts
 
     return (UNIFORM, UNIFORM) if text == UNIFORM else (read_counts(text, study), Path(text).name)
