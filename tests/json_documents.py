@@ -189,6 +189,7 @@ RUNS: dict[str, list[str]] = {
         "plan drinks.toml --target 0.05 --method inv-p --truth uniform --truth zipf --json",
         "plan drinks.toml --difference 10% --json",
         "plan drinks.toml --difference 10% --users 100 --json",
+        "plan drinks.toml --kind rappor --central-epsilon 0.5 --delta 1e-6 --users 1000 --method inv-p --json",
         "plan numbers.toml --users 1000 --method inv-p --distance emd --truth uniform --truth zipf --json",
     ],
     "plan of several attributes": [
@@ -205,6 +206,8 @@ RUNS: dict[str, list[str]] = {
         "audit two.toml --draws 2000 --json",
         "audit daily.toml --draws 2000 --json",
         "audit pair.toml --draws 2000 --json",
+        "audit two.toml --draws 2000 --prior uniform --json",
+        "audit numbers.toml --draws 2000 --prior uniform --json",
     ],
     "audit of outputs": [
         "audit two.toml --outputs drawn.csv --json",

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hubbub"
 
 PUBLIC = """
-__version__ Audit audit audit_samples SampleAudit
+__version__ Amplification amplify Attacker attacker Audit audit audit_samples SampleAudit
 Band band Benchmark benchmark Bins Categories Change Check check Cloaking ClusterError ClusterReports collect
 compare compare_groups Comparison CrosswiseModel DistanceError Domain DomainError earth_mover_distance
 error_probability Estimate estimate EstimateError Exponential export_tables fit_test FitTest ForcedResponse Geometric
@@ -149,6 +149,7 @@ COMPUTE = [
     "cluster",
     "metrics.py",
     "auditing",
+    "amplification",
     "planning",
 ]
 

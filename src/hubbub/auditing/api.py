@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from hubbub.auditing.attacker_result import Attacker
 from hubbub.auditing.distinguishing_events import event_families
 from hubbub.auditing.empirical_bounds import bound_from_draws, draw_outputs
 from hubbub.auditing.exact_epsilon import (
@@ -13,6 +14,7 @@ from hubbub.auditing.exact_epsilon import (
     prove_epsilon,
     prove_one_report_epsilon,
 )
+from hubbub.auditing.guessing_attacker import MAX_REPORTS, attacker, read_prior
 from hubbub.auditing.privacy_budget import Spending, budget_from_spending, privacy_budget
 from hubbub.auditing.result import Audit, StudyAudit
 from hubbub.auditing.sample_audit import Samples, audit_encoded, check_enough, encode_samples
@@ -208,9 +210,18 @@ def _prove(mechanism: Mechanism | None) -> Generator[Progress, None, tuple[Exact
 
 @stepwise
 def audit_study(
-    study: Study, *, mechanism: str | None = None, draws: int = DEFAULT_DRAWS, level: float = DEFAULT_AUDIT_LEVEL
+    study: Study,
+    *,
+    mechanism: str | None = None,
+    draws: int = DEFAULT_DRAWS,
+    level: float = DEFAULT_AUDIT_LEVEL,
+    prior: object = None,
+    prior_name: str | None = None,
 ) -> Generator[Progress, None, StudyAudit]:
-    """Audit the mechanisms of a study, or one of them, with the number of reports that it allows each user."""
+    """Audit the mechanisms of a study, or one of them, with the number of reports that it allows each user.
+
+    With a `prior`, as for `attacker`, how well somebody who knows it guesses a person's value is told, too.
+    """
     check_study(study, "audit_study(study)")
     names = list(study.mechanisms)
     if mechanism is not None:
@@ -220,12 +231,23 @@ def audit_study(
         run = audit.steps(study.mechanisms[name], draws=draws, level=level, reports_per_user=study.max_reports_per_user)
         return map_steps(run, lambda step: step._replace(what=f"{name}: {step.what}"))
 
+    known = None if prior is None else read_prior(prior, study.domain)
     audits = {}
+    attackers: dict[str, Attacker | str] = {}
     for name in names:
         audits[name] = yield from audit_one(name)
+        if known is not None:
+            reports = study.max_reports_per_user or 1
+            run = attacker.steps(study.mechanisms[name], prior=known[1], reports_per_user=min(reports, MAX_REPORTS))
+            try:
+                found = yield from run
+            except MechanismError as error:  # too large to simulate: the audit holds all the same
+                attackers[name] = f"{error.what}: {error.got}"
+            else:
+                attackers[name] = replace(found, prior=prior_name or known[0])
     limits = study.max_epsilon_per_user, study.max_epsilon_per_unit
     budget = privacy_budget(list(study.mechanisms.values()), study.max_reports_per_user, limits)
-    return StudyAudit(study, ReadOnly(audits), budget)
+    return StudyAudit(study, ReadOnly(audits), budget, None if known is None else ReadOnly(attackers))
 
 
 @stepwise

@@ -89,9 +89,9 @@ class Attacker:
         )
         how = METHOD_TEXTS.get(self.method, f"from {self.draws or 0:,} simulated people")
         lines = [
-            f"Attacker: who knows {known} guesses one person's value right with probability "
-            f"{self.prior_vulnerability:.4g}, and after {seen} of the person with "
-            f"{self._with_interval(self.vulnerability, self.vulnerability_interval)}: {self.leakage:.4g} times as "
+            f"An attacker who knows {known} guesses one person's value right with probability "
+            f"{self.prior_vulnerability:.4g}, and after {seen} of that person with probability "
+            f"{self._with_interval(self.vulnerability, self.vulnerability_interval)}, {self.leakage:.4g} times as "
             f"often ({self.min_entropy_leakage:.3g} bits of min-entropy leak; {how})."
         ]
         if self.unit is not None and self.distance is not None and self.prior_distance is not None:

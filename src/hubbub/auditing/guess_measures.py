@@ -44,12 +44,12 @@ from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.sampling import source_of
 
 FORMULA, ENUMERATED, SIMULATED = "formula", "enumerated", "simulated"
-MAX_LISTED_ENTRIES = 5_000_000  # values times lists of outputs
+MAX_LISTED_ENTRIES = 20_000_000  # values times lists of outputs
 MAX_LISTS = 200_000
-MAX_DISTANCE_PRODUCTS = 4_000_000_000  # values times values times lists: some seconds
+MAX_DISTANCE_PRODUCTS = 40_000_000_000  # values times values times lists or draws: some seconds
 MAX_DISTANCE_VALUES = 5_000  # whose distances are all kept
 MAX_DRAWS, MIN_DRAWS = 50_000, 2_000
-MAX_SIMULATED_ENTRIES = 200_000_000  # values times draws times reports
+MAX_SIMULATED_ENTRIES = 100_000_000  # values times draws times reports
 CHUNK_ENTRIES = 2_000_000
 
 
@@ -203,9 +203,8 @@ def _simulated(
             expected=f"at most {MAX_SIMULATED_ENTRIES // MIN_DRAWS:,} values times reports",
             remedy="pass fewer reports, or a coarser domain; error_probability bounds how often a guess is wrong",
         )
-    with_distance = not domain.is_equidistant and values <= MAX_DISTANCE_VALUES
-    with_distance = with_distance and values**2 * draws <= MAX_DISTANCE_PRODUCTS * 10
-    distances = _distances(domain) if with_distance else None
+    of_distance = 0 if domain.is_equidistant or values > MAX_DISTANCE_VALUES else MAX_DISTANCE_PRODUCTS // values**2
+    distances = _distances(domain) if of_distance >= MIN_DRAWS or of_distance >= draws else None
     best, missed = [], []
     chunk = max(1, CHUNK_ENTRIES // (values * reports))
     for first in range(0, draws, chunk):
@@ -213,7 +212,7 @@ def _simulated(
         people = min(chunk, draws - first)
         posterior = _posterior(mechanism, prior, reports, people, rng)
         best.append(posterior.max(axis=0))
-        if distances is not None:
+        if distances is not None and first < of_distance:
             with threads_for(values * people):
                 missed.append((distances @ posterior).min(axis=0))
     each = np.concatenate(best)

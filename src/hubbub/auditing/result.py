@@ -10,6 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from hubbub.auditing.attacker_result import Attacker
 from hubbub.auditing.distinguishing_events import value_text
 from hubbub.auditing.empirical_bounds import EmpiricalBound
 from hubbub.auditing.exact_epsilon import LOOSE_SHARE, AttributeEpsilons, ExactEpsilon
@@ -233,11 +234,15 @@ class Audit:
 
 @dataclass(frozen=True)
 class StudyAudit:
-    """An audit of each mechanism, and the budget of a user who sends as many reports as the study allows."""
+    """An audit of each mechanism, and the budget of a user who sends as many reports as the study allows.
+
+    `attackers` says how well a person's value is guessed, or why that is not known; None if nobody asked.
+    """
 
     study: Study
     audits: Mapping[str, Audit]
     budget: Budget
+    attackers: Mapping[str, Attacker | str] | None = None
 
     @property
     def holds(self) -> bool | None:
@@ -251,9 +256,28 @@ class StudyAudit:
             "version": 1,
             "fingerprint": self.study.fingerprint,
             "holds": self.holds,
-            "mechanisms": {name: audit.document() for name, audit in self.audits.items()},
+            "mechanisms": {
+                name: {**audit.document(), **self._attacker_document(name)} for name, audit in self.audits.items()
+            },
             "budget": {**self.budget.document(), "text": self.budget.explain()},
         }
+
+    def attacker_text(self, name: str) -> str:
+        """Return how well a value is guessed from reports of a mechanism; empty if nobody asked."""
+        found = None if self.attackers is None else self.attackers[name]
+        if found is None:
+            return ""
+        return (
+            found.explain()
+            if isinstance(found, Attacker)
+            else f"How well an attacker guesses was not computed: {found}."
+        )
+
+    def _attacker_document(self, name: str) -> dict[str, Any]:
+        found = None if self.attackers is None else self.attackers[name]
+        if isinstance(found, Attacker):
+            return {"attacker": found.document(), "attacker_reason": None}
+        return {"attacker": None, "attacker_reason": found}
 
 
 def _fit_sentence(fit: DrawsFit) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hubbub.auditing import Audit, SampleAudit, StudyAudit, StudySampleAudit
+    from hubbub.intake.study import Study
 
 OUTPUTS = "Audit these outputs of a client instead: a file with columns `value` and `output`, in the order drawn."
 
@@ -37,6 +38,13 @@ def command(
     mechanism: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Audit only this mechanism; with --outputs, that of all rows."),
+    ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|uniform",
+            help="Also say how well who knows this guesses a person's value: a file of value,count, or uniform.",
+        ),
     ] = None,
     outputs: Annotated[str | None, typer.Option(metavar="FILE", help=OUTPUTS)] = None,
     value_column: Annotated[
@@ -58,16 +66,27 @@ def command(
         if columns != ColumnNames():
             raise typer.BadParameter("names of columns are for --outputs FILE")
         number = DEFAULT_DRAWS if draws is None else draws
-        run = audit_study.steps(read, mechanism=mechanism, draws=number, level=level)
+        known, name = (None, None) if prior is None else _read_prior(prior, read)
+        run = audit_study.steps(read, mechanism=mechanism, draws=number, level=level, prior=known, prior_name=name)
         audit = follow(run, "auditing")
         _finish(audit, lambda: _show(audit), as_json=as_json)
         return
+    if prior is not None:
+        raise typer.BadParameter("--prior is for a study by itself: outputs of a client say nothing of an attacker")
     if draws is not None:
         raise typer.BadParameter("--draws is for a study by itself: with --outputs nothing is drawn")
     reading = audit_study_samples.steps(outputs, read, mechanism=mechanism, level=level, columns=columns)
     samples = follow(reading, "auditing")
     print_notes(samples.notes)
     _finish(samples, lambda: _show_samples(samples), as_json=as_json)
+
+
+def _read_prior(text: str, study: Study) -> tuple[object, str]:
+    """Return what an attacker knows, and its name; a file of the name "uniform" is ./uniform."""
+    from hubbub.auditing.guessing_attacker import UNIFORM
+    from hubbub.intake.value_counts import read_counts
+
+    return (UNIFORM, UNIFORM) if text == UNIFORM else (read_counts(text, study), Path(text).name)
 
 
 def _finish(result: StudyAudit | StudySampleAudit, show: Callable[[], None], *, as_json: bool) -> None:
@@ -96,6 +115,8 @@ def _show(result: StudyAudit) -> None:
     for name, audit in result.audits.items():
         console.print(f"\n{name}: {audit.name}", style="bold")
         console.print("\n".join(audit.sentences()[:-1]), soft_wrap=True)
+        if text := result.attacker_text(name):
+            console.print(text, soft_wrap=True)
     console.print("\nTotal per user", style="bold")
     console.print(result.budget.explain(), soft_wrap=True)
 
