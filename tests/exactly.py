@@ -27,6 +27,7 @@ from hubbub.mechanisms.local_hashing import HashedResponseLaw
 from hubbub.mechanisms.longitudinal_response import TwoStageHashedLaw
 from hubbub.sampling import (
     AskedBitsLaw,
+    BloomLaw,
     BitFlipLaw,
     EndResponseLaw,
     FixedLaw,
@@ -34,6 +35,7 @@ from hubbub.sampling import (
     FractionResponseLaw,
     Law,
     LineNoiseLaw,
+    NoisyFilterLaw,
     PlanarGeometricLaw,
     PlanarTableLaw,
     ResponseLaw,
@@ -222,6 +224,59 @@ def asked_rows(law: AskedBitsLaw) -> Table:
     return rows
 
 
+def filter_rows(law: NoisyFilterLaw) -> Table:
+    """Return the probabilities of cohorts with rows of bits, in the order of whole numbers, last bit first."""
+    cohorts, values, bits = len(law.filters.packed), law.filters.packed.shape[1], law.filters.bits
+    rows: Table = [[] for _ in range(values)]
+    for cohort, own in product(range(cohorts), range(values)):
+        places = np.flatnonzero(np.unpackbits(law.filters.packed[cohort, own], count=bits)).tolist()
+        several = [set(places)]
+        if own == law.filters.rest:
+            several = [set(drawn) for drawn in product(range(bits), repeat=law.filters.hashes)]
+        rows[own] += [
+            sum(
+                (
+                    math.prod(
+                        chance if number >> bit & 1 else 1 - chance
+                        for bit, chance in enumerate(law.one if bit in held else law.zero for bit in range(bits))
+                    )
+                    for held in several
+                ),
+                Fraction(0),
+            )
+            / (cohorts * len(several))
+            for number in range(1 << bits)
+        ]
+    return rows
+
+
+def filter_ratios(law: BloomLaw) -> Callable[[int], tuple[Fraction, Fraction]]:
+    """Return the probabilities of what tells most, bit by bit, over all cohorts and pairs of listed values.
+
+    Where one value stands for any text, two texts may differ in all bits that they set.
+    """
+    filters, wrong = law.permanent.filters, law.permanent.zero
+    assert law.permanent.one == 1 - wrong
+    pairs = set()
+    for packed in filters.packed:
+        sets = [frozenset(np.flatnonzero(np.unpackbits(row, count=filters.bits)).tolist()) for row in packed]
+        listed = {own for place, own in enumerate(sets) if place != filters.rest}
+        pairs |= {(len(one - other), len(other - one)) for one, other in product(listed, listed)}
+    if filters.rest >= 0:
+        sizes = range(1, filters.hashes + 1)
+        pairs = {(one, other) for one, other in product(sizes, sizes) if one + other <= filters.bits}
+
+    def ratio(reports: int) -> tuple[Fraction, Fraction]:
+        ones, zeros = (
+            ((1 - wrong) * own + wrong * other) / (wrong * own + (1 - wrong) * other)
+            for own, other in ((law.q**reports, law.p**reports), ((1 - law.p) ** reports, (1 - law.q) ** reports))
+        )
+        largest = max(ones**first * zeros**second for first, second in pairs)
+        return largest, Fraction(1)
+
+    return ratio
+
+
 def subset_rows(law: SubsetLaw) -> Table:
     """Return the probabilities of all subsets, in the order of `combinations`."""
     out = Fraction(law.out, 1 << law.width)
@@ -290,6 +345,8 @@ def rows_of(law: Law, values: int, seed: int = 5) -> Table:
     if isinstance(law, TwoStageHashedLaw):
         rows = two_response_rows(law.response)
         return [rows[bucket_of(seed, own, law.response.permanent.values)] for own in range(values)]
+    if isinstance(law, BloomLaw):
+        return filter_rows(law.once)
     if isinstance(law, AskedBitsLaw):
         return asked_rows(law)
     if isinstance(law, SubsetLaw):
@@ -452,7 +509,10 @@ def broken_memory(mechanism: hb.Mechanism, law: TwoStageLaw) -> list[int]:
     Of bits, what tells most is that all reports have a one in one value's bit and a zero in the other's: a bit of m
     reports is the sum over both permanent bits. Of responses, it is that all reports are one of the two values.
     """
-    ratios = flip_ratios(law) if isinstance(law, TwoStageFlipLaw) else response_ratios(law)
+    if isinstance(law, BloomLaw):
+        ratios = filter_ratios(law)
+    else:
+        ratios = flip_ratios(law) if isinstance(law, TwoStageFlipLaw) else response_ratios(law)
     return [
         reports
         for reports in (1, 2, 3, 10, 200)
@@ -506,6 +566,11 @@ def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
     if isinstance(law, AskedBitsLaw):
         few_bits = hb.Rappor(hb.Categories([0, 1]), mechanism.epsilon * 2 / min(2, law.asked))  # of two values
         return violations(few_bits, replace(law.bits, values=2))
+    if isinstance(law, BloomLaw):
+        high, low = filter_ratios(replace(law, p=Fraction(0), q=Fraction(1)))(1)
+        whole = [] if keeps(high, low, limit(claim, Fraction(1))) else ["all reports"]
+        small = law.permanent.cohorts << law.permanent.filters.bits <= 256 and values <= 4
+        return [*broken_memory(mechanism, law), *whole, *(broken_pairs(mechanism, filter_rows(law.permanent)) * small)]
     if isinstance(law, TwoStageLaw):
         return [*broken_memory(mechanism, law), *violations(mechanism, law.permanent)]
     if isinstance(law, PlanarTableLaw):

@@ -251,6 +251,19 @@ def asked_bits(draw: st.DrawFn, most: int = 6) -> hb.DBitFlip:
     return hb.DBitFlip(domain, draw(epsilons()), buckets, draw(st.integers(1, buckets)))
 
 
+@st.composite
+def bloom_filters(draw: st.DrawFn) -> hb.BloomRappor:
+    """RAPPOR with Bloom filters of a few texts, with and without a label for those that are not listed."""
+    texts = hb.Categories([f"text {place}" for place in range(draw(st.integers(2, 5)))])
+    sizes = draw(st.integers(1, 3)), draw(st.integers(6, 9)), draw(st.integers(1, 3))
+    rest = draw(st.sampled_from([None, "text 0"]))
+    if draw(st.booleans()):
+        epsilon = draw(epsilons())
+        return hb.BloomRappor(texts, *sizes, epsilon=epsilon, first=epsilon * draw(st.floats(0.1, 0.9)), rest=rest)
+    f, p = (Fraction(draw(st.integers(1, 9)), 10) for _ in range(2))
+    return hb.BloomRappor(texts, *sizes, f=f, p=p / 2, q=(p + 1) / 2, rest=rest)
+
+
 def pointing_mechanisms() -> st.SearchStrategy[hb.Mechanism]:
     """Mechanisms whose outputs point at sets of values."""
     domain = categories() | integers()
@@ -294,7 +307,7 @@ def mechanisms() -> st.SearchStrategy[hb.Mechanism]:
     """Mechanisms of every kind on small domains."""
     return st.one_of(
         *(pointing_mechanisms(), asked_bits(), sliding_windows(), metric_mechanisms(), cloakings(), matrices()),
-        *(staircases(), st.builds(hb.Duchi, integers(), epsilons())),
+        *(bloom_filters(), staircases(), st.builds(hb.Duchi, integers(), epsilons())),
         survey_designs(),
     )
 

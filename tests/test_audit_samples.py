@@ -105,6 +105,7 @@ def test_correct_clients_pass_at_extreme_epsilons(epsilon: float) -> None:
         hb.LongitudinalResponse(three, epsilon, epsilon / 2),
         hb.LongitudinalHashing(three, epsilon, epsilon / 2, buckets=2),
         hb.DBitFlip(three, epsilon, bits=2),
+        hb.BloomRappor(yes_or_no, 2, 8, 1, epsilon=epsilon, first=epsilon / 2),
         hb.SubsetSelection(three, epsilon),
         hb.LocalHashing(three, epsilon, buckets=2),
         hb.Geometric(three, epsilon),

@@ -411,6 +411,11 @@ DRAWN: dict[str, tuple[hb.Mechanism, Sampler]] = {
     "first 10% too large, response": (AGAIN, drawing(AGAIN, hb.LongitudinalResponse(AGAIN.domain, 3.0, 1.32).law)),
     "the permanent response itself": (AGAIN, drawing(AGAIN, AGAIN.law.permanent)),
     "epsilon 10% too large, dBitFlip": (ASKED, drawing(ASKED, hb.DBitFlip(ASKED.domain, 2.2, 4, 2).law)),
+    "f 10% too small": (
+        (BLOOM := hb.BloomRappor(COLOURS, 2, 6, 2, f=0.5, p=0.25, q=0.75)),
+        drawing(BLOOM, hb.BloomRappor(COLOURS, 2, 6, 2, f=0.45, p=0.25, q=0.75).law),
+    ),
+    "another hash": (BLOOM, lambda values: BLOOM.privatize(np.roll(COLOURS.labels, 1)[COLOURS.index(values)])),
     "one bucket less is asked": (ASKED, lambda values: asking_the_first(ASKED, values)),
     "p and q swapped": (RAPPOR, drawing(RAPPOR, SWAPPED)),
     "a lie for the truth": (RESPONSE, lie),

@@ -34,6 +34,7 @@ error_probability Estimate estimate EstimateError Exponential export_tables fit_
 Grid GroupComparison HubbubError HubbubWarning Identification identify ImpossibleReportError IntakeError Integers
 export_client Independence independence Discovery discover PrefixSearch
 Interval interval kl_divergence Laplace LocalHashing log_likelihood LongitudinalRappor Matrix Mechanism MechanismError
+BloomRappor decode_rappor read_rappor TextShares
 DBitFlip LongitudinalHashing LongitudinalResponse LongitudinalUnary
 merge optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric PlanarLaplace privatize_file Quantile
 rake SurveyWeights Product Split SampleOne SampleOneWithFakes plan_attributes AttributesPlan

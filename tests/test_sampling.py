@@ -113,6 +113,7 @@ def family(name: str) -> Callable[[float], hb.Mechanism]:
         "longitudinal unary": lambda f: hb.LongitudinalUnary(COLOURS, 3.0 * f, 1.5 * f, "oue", "oue"),
         "longitudinal response": lambda f: hb.LongitudinalResponse(COLOURS, 3.0 * f, 1.5 * f),
         "dBitFlip": lambda f: hb.DBitFlip(LINE, 2.0 * f, 4, 3),
+        "Bloom filters": lambda f: hb.BloomRappor(COLOURS, 2, 6, 2, epsilon=3.0 * f, first=1.5 * f, rest="blue"),
         "optimized unary": lambda f: hb.OptimizedUnary(COLOURS, 1.0 * f),
         "subset selection": lambda f: hb.SubsetSelection(COLOURS, 1.0 * f, size=2),
         "square wave": lambda f: hb.SquareWave(LINE, 1.0 * f, reach=2),

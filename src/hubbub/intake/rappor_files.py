@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.client import MAX_COHORTS, MAX_FILTER_BITS, MAX_HASHES, WHOLE_NUMBER, as_probability
-from hubbub.core.errors import HubbubError, SourceError, restated, shorten
+from hubbub.core.errors import HubbubError, IntakeError, restated, shorten
 from hubbub.domains import Categories
 from hubbub.mechanisms.bloom_rappor import BloomRappor
 from hubbub.mechanisms.mapped_rappor import MappedRappor
@@ -62,7 +62,7 @@ def read_rappor(params: str | Path, reports: str | Path, map: str | Path) -> Rep
 
     Raises
     ------
-    SourceError
+    IntakeError
         If a file has a mistake: the message names the line.
 
     Examples
@@ -91,8 +91,8 @@ def read_rappor(params: str | Path, reports: str | Path, map: str | Path) -> Rep
     return _of_reports(path, first, rows, mechanism)
 
 
-def _wrong(path: Path, line: int, got: object, expected: str, remedy: str = "correct the file") -> SourceError:
-    return SourceError(
+def _wrong(path: Path, line: int, got: object, expected: str, remedy: str = "correct the file") -> IntakeError:
+    return IntakeError(
         "not a file of google/rappor", where=f"{path}, line {line}", got=got, expected=expected, remedy=remedy
     )
 
@@ -108,7 +108,7 @@ def _rows(path: Path, what: str) -> Iterator[Row]:
                 if cells:
                     yield line, [cell.strip() for cell in cells]
     except OSError as error:
-        raise SourceError(
+        raise IntakeError(
             f"the file of {what} cannot be read",
             where=str(path),
             got=error.strerror or type(error).__name__,
@@ -183,7 +183,7 @@ def _mechanism(path: Path, parameters: _Parameters) -> BloomRappor:
         mapped = np.ascontiguousarray(packed).tobytes()
         return MappedRappor(domain, cohorts, bits, hashes, mapped, f=f, p=p, q=q)
     except HubbubError as error:
-        raise restated(error, SourceError, where=f"{path}, with its parameters: {error.where}") from None
+        raise restated(error, IntakeError, where=f"{path}, with its parameters: {error.where}") from None
 
 
 def _of_sums(path: Path, rows: Iterator[Row], mechanism: BloomRappor) -> Reports:
@@ -210,7 +210,7 @@ def _of_sums(path: Path, rows: Iterator[Row], mechanism: BloomRappor) -> Reports
     try:
         return Reports.from_bit_counts(mechanism, counts[:, 1:], counts[:, 0])
     except HubbubError as error:
-        raise restated(error, SourceError, where=str(path)) from None
+        raise restated(error, IntakeError, where=str(path)) from None
 
 
 def _of_reports(path: Path, header: Row, rows: Iterator[Row], mechanism: BloomRappor) -> Reports:
