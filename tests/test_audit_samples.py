@@ -107,6 +107,8 @@ def test_correct_clients_pass_at_extreme_epsilons(epsilon: float) -> None:
         hb.DBitFlip(three, epsilon, bits=2),
         hb.SubsetSelection(three, epsilon),
         hb.LocalHashing(three, epsilon, buckets=2),
+        hb.Duchi(three, epsilon),
+        hb.Staircase(three, max(epsilon, 1e-6)),
         hb.Geometric(three, epsilon),
         hb.TruncatedGeometric(three, epsilon),
         hb.Exponential(three, epsilon),
