@@ -108,6 +108,8 @@ def test_correct_clients_pass_at_extreme_epsilons(epsilon: float) -> None:
         hb.BloomRappor(yes_or_no, 2, 8, 1, epsilon=epsilon, first=epsilon / 2),
         hb.SubsetSelection(three, epsilon),
         hb.LocalHashing(three, epsilon, buckets=2),
+        hb.Duchi(three, epsilon),
+        hb.Staircase(three, max(epsilon, 1e-6)),
         hb.Geometric(three, epsilon),
         hb.TruncatedGeometric(three, epsilon),
         hb.Exponential(three, epsilon),

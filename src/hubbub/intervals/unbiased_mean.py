@@ -322,7 +322,7 @@ def _groups(scores: Floats, weights: Floats, group: Positions) -> Iterator[_Grou
     for place in range(int(group.max()) + 1):
         own, counts = scores[group == place], weights[group == place]
         users = float(counts.sum())
-        centre = float(counts @ own) / users
+        centre = float(own[0]) + float(counts @ (own - own[0])) / users  # equal scores have a variance of exactly 0
         yield _Group(users, centre, float(counts @ (own - centre) ** 2) / max(users - 1.0, 1.0))
 
 
