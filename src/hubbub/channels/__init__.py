@@ -15,7 +15,10 @@ from hubbub.channels.convolution import ConvolutionChannel
 from hubbub.channels.dense import DenseChannel
 from hubbub.channels.diagonal_plus_constant import DiagonalPlusConstantChannel
 from hubbub.channels.exponential_decay import DecayChannel, DecayLine
+from hubbub.channels.hadamard_sums import HadamardBlocksChannel
 from hubbub.channels.lattice_window import LatticeWindow
+from hubbub.channels.projective_sums import HyperplaneChannel
+from hubbub.channels.sketches import BitSketchChannel, SignSketchChannel
 from hubbub.channels.sliding_window import WindowChannel
 from hubbub.channels.sparse import SparseChannel
 from hubbub.channels.stacked import StackedChannel
@@ -23,6 +26,7 @@ from hubbub.channels.stacked import StackedChannel
 __all__ = [
     "AskedBitsChannel",
     "BitSetChannel",
+    "BitSketchChannel",
     "Channel",
     "ConcatenatedChannel",
     "ConvolutionChannel",
@@ -30,11 +34,14 @@ __all__ = [
     "DecayLine",
     "DenseChannel",
     "DiagonalPlusConstantChannel",
+    "HadamardBlocksChannel",
     "HashedSetChannel",
+    "HyperplaneChannel",
     "LatticeWindow",
     "ProductChannel",
     "ReindexedChannel",
     "RestrictedChannel",
+    "SignSketchChannel",
     "SparseChannel",
     "StackedChannel",
     "WindowChannel",

@@ -4,6 +4,7 @@ from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.d_bit_flip import DBitFlip
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.geometric import Geometric, TruncatedGeometric
+from hubbub.mechanisms.hadamard_response import HadamardResponse
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.local_hashing import LocalHashing
 from hubbub.mechanisms.longitudinal_response import LongitudinalHashing, LongitudinalResponse
@@ -12,7 +13,9 @@ from hubbub.mechanisms.matrix import Cloaking, Matrix
 from hubbub.mechanisms.one_among_fakes import SampleOneWithFakes
 from hubbub.mechanisms.one_at_random import SampleOne
 from hubbub.mechanisms.planar import PlanarGeometric, PlanarLaplace
+from hubbub.mechanisms.projective_response import ProjectiveResponse
 from hubbub.mechanisms.randomized_response import RandomizedResponse
+from hubbub.mechanisms.sketches import CountMeanSketch, HadamardCountMeanSketch
 from hubbub.mechanisms.split_attributes import Split
 from hubbub.mechanisms.square_wave import Piecewise, SquareWave
 from hubbub.mechanisms.subset_selection import SubsetSelection
@@ -21,11 +24,14 @@ from hubbub.mechanisms.unary_encoding import OptimizedUnary, Rappor
 
 __all__ = [
     "Cloaking",
+    "CountMeanSketch",
     "CrosswiseModel",
     "DBitFlip",
     "Exponential",
     "ForcedResponse",
     "Geometric",
+    "HadamardCountMeanSketch",
+    "HadamardResponse",
     "Laplace",
     "LocalHashing",
     "LongitudinalHashing",
@@ -38,6 +44,7 @@ __all__ = [
     "Piecewise",
     "PlanarGeometric",
     "PlanarLaplace",
+    "ProjectiveResponse",
     "RandomizedResponse",
     "Rappor",
     "SampleOne",
