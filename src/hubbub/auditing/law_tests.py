@@ -16,9 +16,12 @@ from hubbub.auditing.hashed_output_tests import bucket_scores, hashed_output_tes
 from hubbub.auditing.listed_output_tests import likelihood_scores, listed_output_tests, uniform_scores
 from hubbub.auditing.output_cells import output_cells
 from hubbub.auditing.serial_tests import correlation_test, serial_tests
+from hubbub.auditing.sketch_tests import sketch_tests, wrong_scores
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import (
+    CountMeanSketch,
     DBitFlip,
+    HadamardCountMeanSketch,
     LocalHashing,
     Matrix,
     Mechanism,
@@ -27,6 +30,7 @@ from hubbub.mechanisms import (
     SampleOneWithFakes,
 )
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
+from hubbub.mechanisms.hadamard_response import ListedSets
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.mechanisms.several_attributes import SeveralAttributes
 
@@ -83,6 +87,9 @@ def _single_tests(
     if isinstance(mechanism, DBitFlip):
         tests = asked_bit_tests(mechanism, positions, codes)
         return tests, Scores(answer_scores(mechanism, positions, codes, rng), positions)
+    if isinstance(mechanism, CountMeanSketch | HadamardCountMeanSketch):
+        tests = sketch_tests(mechanism, positions, codes)
+        return tests, Scores(wrong_scores(mechanism, positions, codes, rng), positions)
     if isinstance(mechanism, LocalHashing):
         tests = hashed_output_tests(mechanism, positions, codes)
         return tests, Scores(bucket_scores(mechanism, positions, codes, rng), positions)
@@ -100,6 +107,9 @@ def _single_tests(
     if isinstance(mechanism, RandomizedResponse):
         kept = int(np.count_nonzero(codes == positions))
         tests.append(binomial_test("how often the value itself is sent", kept, len(codes), mechanism.support.true))
+    if isinstance(mechanism, ListedSets):
+        kept = int(np.count_nonzero(mechanism.holds(codes, positions)))
+        tests.append(binomial_test("how often the value's set is hit", kept, len(codes), mechanism.member_chance))
     return tests, Scores(uniform_scores(cells, rng), positions[cells.kept], likelihood_scores(cells, rng))
 
 

@@ -78,6 +78,16 @@ class ListedSets(SetValuedOracle):
         """The log-probability of an output in the value's set."""
         return -math.log(self.set_size + (self.output_count - self.set_size) * math.exp(-self.epsilon))
 
+    @property
+    def member_chance(self) -> float:
+        """The chance that an output is in the value's set."""
+        return self.set_size * math.exp(self._log_member)
+
+    @property
+    def answers_in_domain(self) -> bool:
+        """Outputs are no values, even if their numbers are."""
+        return False
+
     def log_high(self, codes: Codes) -> Floats:
         """Return the log-probability of an output in the value's set."""
         return np.full(len(codes), self._log_member)
@@ -105,7 +115,7 @@ class ListedSets(SetValuedOracle):
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Take any output of the value's set, or any at all."""
-        kept = -math.expm1(-self.epsilon) * self.set_size * math.exp(self._log_member)
+        kept = -math.expm1(-self.epsilon) * self.member_chance
         member = self.members(positions, source.integers(self.set_size, positions.size))
         any_output = source.integers(self.output_count, positions.size)
         return np.where(source.uniforms(positions.size) < kept, member, any_output)
@@ -224,7 +234,7 @@ class HadamardResponse(ListedSets):
         Outputs outside a value's block say nothing about it, and count half: so an output of any other value votes for
         it with 1/2, whether in its block or not.
         """
-        kept = -math.expm1(-self.epsilon) * self.set_size * math.exp(self._log_member)
+        kept = -math.expm1(-self.epsilon) * self.member_chance
         return Support(0.5 + kept / 2, 0.5)
 
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hubbub.channels import Channel, HyperplaneChannel, prefers_matrix
 from hubbub.channels.projective_sums import are_orthogonal, point_coordinates, point_numbers
 from hubbub.client import MAX_OUTPUTS, default_prime, is_prime, points, space_dimensions
-from hubbub.core.arrays import Codes, Positions, as_integer
+from hubbub.core.arrays import Codes, Floats, Positions, as_integer
 from hubbub.core.errors import MechanismError
 from hubbub.domains import Domain
 from hubbub.mechanisms.frequency_oracle import Support
@@ -128,21 +128,32 @@ class ProjectiveResponse(ListedSets):
         chance = math.exp(self._log_member)
         common = points(self._q, self.dimensions - 2) if self.dimensions > 2 else 0
         rest = math.exp(-self.epsilon) * (self.set_size - common)
-        return Support(self.set_size * chance, (common + rest) * chance)
+        return Support(self.member_chance, (common + rest) * chance)
 
-    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
-        """Return packed sets, or sums over all hyperplanes where these would take longer."""
-        values, cells = len(self.domain) if among is None else among.size, self._q**self.dimensions
-        if not self.is_large(codes, among) or cells > MAX_CELLS or prefers_matrix(
-            values * len(codes), BITS_PER_CELL * cells
-        ):
-            return super().encoded_channel(codes, among)
+    def support_counts(self, codes: Codes, counts: Floats) -> Floats:
+        """Add up packed sets, or all hyperplanes at once where that takes longer."""
+        if not self._prefers_transform(len(self.domain), len(codes)):
+            return super().support_counts(codes, counts)
+        return self._hyperplanes(codes, None, 0.0, np.zeros(len(codes))).holders(counts)
+
+    def _prefers_transform(self, values: int, patterns: int) -> bool:
+        cells = self._q**self.dimensions
+        return cells <= MAX_CELLS and not prefers_matrix(values * patterns, BITS_PER_CELL * cells)
+
+    def _hyperplanes(self, codes: Codes, among: Positions | None, low: float, log_scale: Floats) -> HyperplaneChannel:
         return HyperplaneChannel(
             codes,
             len(self.domain),
             prime=self._q,
             dimensions=self.dimensions,
-            low=math.exp(-self.epsilon),
-            log_scale=self.log_high(codes),
+            low=low,
+            log_scale=log_scale,
             among=among,
         )
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return packed sets, or sums over all hyperplanes where these would take longer."""
+        values = len(self.domain) if among is None else among.size
+        if not self.is_large(codes, among) or not self._prefers_transform(values, len(codes)):
+            return super().encoded_channel(codes, among)
+        return self._hyperplanes(codes, among, math.exp(-self.epsilon), self.log_high(codes))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hubbub.channels import BitSketchChannel, Channel, SignSketchChannel, prefers_matrix
 from hubbub.channels.hadamard_sums import parities
+from hubbub.channels.sketches import SketchChannel
 from hubbub.client import (
     DEFAULT_HASHES,
     DEFAULT_SKETCH_BITS,
@@ -80,6 +81,28 @@ class Sketch(SetValuedOracle):
                 raise MechanismError(what, where=where, got=number, expected=expected, remedy=remedy)
             object.__setattr__(self, field, number)
 
+    @property
+    def answers_in_domain(self) -> bool:
+        """Outputs are no values, even if their numbers are."""
+        return False
+
+    @abstractmethod
+    def holds(self, codes: Codes, positions: Positions) -> NDArray[np.bool_]:
+        """Return for each output whether its set holds a value, one for each output.
+
+        Parameters
+        ----------
+        codes
+            Encoded outputs.
+        positions
+            A position in the domain for each, or one for all.
+
+        Returns
+        -------
+        numpy.ndarray
+            Booleans.
+        """
+
     def bucket_of(self, hashes: Positions, positions: Positions) -> Positions:
         """Return the buckets of values under hashes; both broadcast against each other.
 
@@ -95,8 +118,7 @@ class Sketch(SetValuedOracle):
         numpy.ndarray
             Numbers of buckets, from 0.
         """
-        buckets: Positions = hash_v1(hashes.astype(np.uint64), positions, self.width).astype(np.int64)
-        return buckets
+        return bucket_numbers(hashes, positions, self.width)
 
     @cached_property
     def _table(self) -> NDArray[np.uint16]:
@@ -125,6 +147,27 @@ class Sketch(SetValuedOracle):
         if self.hashes * len(self.domain) <= MAX_TABLE_BUCKETS:
             return self._table[hashes]
         return self._hashed(hashes)
+
+    @abstractmethod
+    def _bits_of_sums(self, patterns: int) -> int:
+        """Return about how many packed bits take as long as sums by hashes and buckets."""
+
+    @abstractmethod
+    def _sums(self, codes: Codes, low: float, log_scale: Floats, among: Positions | None) -> SketchChannel:
+        """Return sums by hashes and buckets."""
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return packed sets, or sums by hashes and buckets where these would take longer."""
+        bits = len(self.domain) * len(codes)
+        if not self.is_large(codes, among) or prefers_matrix(bits, self._bits_of_sums(len(codes))):
+            return super().encoded_channel(codes, among)
+        return self._sums(codes, math.exp(-self.epsilon), self.log_high(codes), among)
+
+    def support_counts(self, codes: Codes, counts: Floats) -> Floats:
+        """Add up packed sets, or sums by hashes and buckets where these would take longer."""
+        if prefers_matrix(len(self.domain) * len(codes), self._bits_of_sums(len(codes))):
+            return super().support_counts(codes, counts)
+        return self._sums(codes, 0.0, np.zeros(len(codes)), None).holders(counts)
 
     @property
     def support(self) -> Support:
@@ -186,6 +229,11 @@ class Sketch(SetValuedOracle):
         )
 
 
+def bucket_numbers(hashes: Positions, positions: Positions, width: int) -> Positions:
+    """Return the buckets of values under hashes, whose numbers are the seeds; both broadcast against each other."""
+    return np.asarray(hash_v1(hashes.astype(np.uint64), positions, width).astype(np.int64))
+
+
 @dataclass(frozen=True)
 class SketchLaw(Law):
     """A random hash, and noisy bits for its buckets."""
@@ -196,7 +244,7 @@ class SketchLaw(Law):
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Draw a hash, then a bit for every bucket."""
         numbers = source.integers(self.hashes, positions.size)
-        own = hash_v1(numbers.astype(np.uint64), positions, self.bits.values).astype(np.int64)
+        own = bucket_numbers(numbers, positions, self.bits.values)
         return with_hashes(numbers, self.bits.draw(own, source))
 
 
@@ -211,7 +259,7 @@ class SignSketchLaw(Law):
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Draw a hash and a row, then the sign."""
         numbers, rows = source.integers(self.hashes, positions.size), source.integers(self.width, positions.size)
-        own = hash_v1(numbers.astype(np.uint64), positions, self.width).astype(np.int64)
+        own = bucket_numbers(numbers, positions, self.width)
         return 2 * (numbers * self.width + rows) + self.response.draw(parities(rows, own), source)
 
 
@@ -313,6 +361,12 @@ class CountMeanSketch(Sketch):
         """
         raise matrix_too_wide("CountMeanSketch", f"{self.hashes} x 2^{self.width}")
 
+    def holds(self, codes: Codes, positions: Positions) -> NDArray[np.bool_]:
+        """Return for each output whether the bit of a value's bucket is 1."""
+        buckets = self.bucket_of(hash_numbers(codes), positions)
+        bits = codes[np.arange(len(codes)), HASH_BYTES + buckets // 8] >> (7 - buckets % 8).astype(np.uint8)
+        return np.asarray(bits & 1, dtype=np.bool_)
+
     def log_high(self, codes: Codes) -> Floats:
         """Return the log-likelihood of the bits for values whose bucket has a one."""
         ones = np.bitwise_count(codes[:, HASH_BYTES:]).sum(axis=1, dtype=np.int64)
@@ -331,19 +385,14 @@ class CountMeanSketch(Sketch):
             packed[part] = np.packbits(np.take_along_axis(bits, buckets, axis=1), axis=1)
         return packed
 
-    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
-        """Return packed sets, or sums by hashes and buckets where these would take longer."""
-        numbers, size = hash_numbers(codes), len(self.domain)
-        used = min(len(codes), self.hashes)
-        sums = used * (8 * size + COST_OF_HASH) + self.width * len(codes)
-        if not self.is_large(codes, among) or prefers_matrix(size * len(codes), sums):
-            return super().encoded_channel(codes, among)
-        low, scale = math.exp(-self.epsilon), self.log_high(codes)
-        sent, hash_of = np.unique(numbers, return_inverse=True)
-        table = self.buckets(sent)
-        return BitSketchChannel(
-            hash_of, codes[:, HASH_BYTES:], table, self.width, low=low, log_scale=scale, among=among
-        )
+    def _bits_of_sums(self, patterns: int) -> int:
+        used = min(patterns, self.hashes)
+        return used * (8 * len(self.domain) + COST_OF_HASH) + self.width * patterns
+
+    def _sums(self, codes: Codes, low: float, log_scale: Floats, among: Positions | None) -> BitSketchChannel:
+        sent, hash_of = np.unique(hash_numbers(codes), return_inverse=True)
+        bits, table = np.ascontiguousarray(codes[:, HASH_BYTES:]), self.buckets(sent)
+        return BitSketchChannel(hash_of, bits, table, self.width, low=low, log_scale=log_scale, among=among)
 
     @cached_property
     def law(self) -> SketchLaw:
@@ -482,6 +531,11 @@ class HadamardCountMeanSketch(Sketch):
             raise matrix_too_wide("HadamardCountMeanSketch", f"{self.output_count:,}")
         return np.exp(self.log_columns(outputs))
 
+    def holds(self, codes: Codes, positions: Positions) -> NDArray[np.bool_]:
+        """Return for each output whether a value's bucket has the sign."""
+        numbers, rows, signs = self.parts_of(codes)
+        return np.asarray(parities(rows, self.bucket_of(numbers, positions)) == signs)
+
     def log_high(self, codes: Codes) -> Floats:
         """Return the log-likelihood for values whose bucket has the sign."""
         return np.full(len(codes), math.log(self._kept) - math.log(self.hashes) - math.log(self.width))
@@ -513,16 +567,14 @@ class HadamardCountMeanSketch(Sketch):
             packed[part] = np.packbits(parities(rows[part, None], buckets) == signs[part, None], axis=1)
         return packed
 
-    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
-        """Return packed sets, or sums by hashes and rows where these would take longer."""
+    def _bits_of_sums(self, patterns: int) -> int:
+        return 8 * min(patterns, self.hashes) * (len(self.domain) + 4 * self.width)
+
+    def _sums(self, codes: Codes, low: float, log_scale: Floats, among: Positions | None) -> SignSketchChannel:
         numbers, rows, signs = self.parts_of(codes)
-        size, used = len(self.domain), min(len(codes), self.hashes)
-        if not self.is_large(codes, among) or prefers_matrix(size * len(codes), 8 * used * (size + 4 * self.width)):
-            return super().encoded_channel(codes, among)
-        low, scale = math.exp(-self.epsilon), self.log_high(codes)
         sent, hash_of = np.unique(numbers, return_inverse=True)
         table = self.buckets(sent)
-        return SignSketchChannel(hash_of, rows, signs, table, self.width, low=low, log_scale=scale, among=among)
+        return SignSketchChannel(hash_of, rows, signs, table, self.width, low=low, log_scale=log_scale, among=among)
 
     @cached_property
     def law(self) -> SignSketchLaw:
