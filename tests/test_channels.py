@@ -30,6 +30,10 @@ from hubbub.channels import (
     ReindexedChannel,
     SparseChannel,
     WindowChannel,
+    BitSketchChannel,
+    HadamardBlocksChannel,
+    HyperplaneChannel,
+    SignSketchChannel,
     product_channel,
 )
 from hubbub.channels.lattice_window import LatticeWindow
@@ -145,6 +149,14 @@ KINDS = [
     (hb.SquareWave(hb.Integers(0, 20), 1.0), WindowChannel),
     (hb.SquareWave(hb.Bins([0.0, 0.5, 2.0, 2.1, 6.0, 7.0]), 1.0, reach=5), WindowChannel),
     (hb.Piecewise(hb.Integers(-5, 20), 2.0), WindowChannel),
+    (hb.HadamardResponse(hb.Integers(0, 20), 1.0), HadamardBlocksChannel),
+    (hb.HadamardResponse(hb.Integers(0, 20), 4.0), HadamardBlocksChannel),
+    (hb.HadamardResponse(hb.Integers(0, 20), 1.0, blocks=1), HadamardBlocksChannel),
+    (hb.ProjectiveResponse(hb.Integers(0, 20), 1.0), HyperplaneChannel),
+    (hb.ProjectiveResponse(hb.Integers(0, 20), 1.0, prime=2), HyperplaneChannel),
+    (hb.ProjectiveResponse(hb.Integers(0, 20), 5.0), HyperplaneChannel),
+    (hb.CountMeanSketch(hb.Integers(0, 20), 1.0, hashes=5, width=9), BitSketchChannel),
+    (hb.HadamardCountMeanSketch(hb.Integers(0, 20), 1.0, hashes=5, width=16), SignSketchChannel),
     (hb.Cloaking(hb.Integers(0, 20), [place // 2 for place in range(21)]), SparseChannel),
     (
         hb.Matrix(hb.Integers(0, 19), list(range(20)), np.eye(20)[np.random.default_rng(0).permutation(20)]),

@@ -88,6 +88,26 @@ def square_wave(rng: Draw, most: int) -> hb.Mechanism:
     return hb.SquareWave(domain, epsilon(rng), None if rng.random() < 0.5 else int(rng.integers(0, len(domain) + 1)))
 
 
+def hadamard(rng: Draw, most: int) -> hb.Mechanism:
+    domain = integers(rng, most)
+    blocks = None if rng.random() < 0.3 else 1 << int(rng.integers(0, (2 * len(domain) - 1).bit_length()))
+    return hb.HadamardResponse(domain, epsilon(rng), blocks)
+
+
+def projective(rng: Draw, most: int) -> hb.Mechanism:
+    """Return projective response with any prime, or the best one where that leaves few enough outputs."""
+    domain, rate = integers(rng, most), epsilon(rng)
+    prime = None if rng.random() < 0.5 else int(rng.choice([2, 3, 5, 7, 31]))
+    return hb.ProjectiveResponse(domain, rate, prime)
+
+
+def sketch(rng: Draw, most: int) -> hb.Mechanism:
+    if rng.random() < 0.5:
+        return hb.CountMeanSketch(integers(rng, most), epsilon(rng), int(rng.integers(1, 99)), int(rng.integers(2, 99)))
+    width = 1 << int(rng.integers(1, 9))
+    return hb.HadamardCountMeanSketch(integers(rng, most), epsilon(rng), int(rng.integers(1, 99)), width)
+
+
 def two_epsilons(rng: Draw) -> tuple[float, float]:
     """Return epsilon, and what one report tells: anything from nearly nothing to nearly all."""
     rate = epsilon(rng)
@@ -143,6 +163,9 @@ KINDS: dict[str, Builder] = {
     "subset selection": subset_selection,
     "local hashing": lambda rng, most: hb.LocalHashing(integers(rng, most), epsilon(rng), size(rng, most)),
     "square wave": square_wave,
+    "hadamard response": hadamard,
+    "projective response": projective,
+    "sketch": sketch,
     "piecewise": lambda rng, most: hb.Piecewise(integers(rng, most), epsilon(rng)),
     "geometric": lambda rng, most: hb.Geometric(integers(rng, most), epsilon(rng)),
     "truncated geometric": lambda rng, most: hb.TruncatedGeometric(integers(rng, most), epsilon(rng)),

@@ -138,8 +138,8 @@ class HyperplaneChannel(SetChannel):
         half = fft.rfftn(table.reshape(shape)).real
         beyond = wanted[-1] > prime // 2  # the other half of the transform, which is that of the opposite vector
         at = np.where(beyond, (prime - wanted) % prime, wanted)
-        sums: Floats = np.maximum(half[tuple(at)] / prime, 0.0)
-        return sums
+        sums: Floats = half[tuple(at)] / prime
+        return np.maximum(sums, 0.0) if weights.min(initial=0.0) >= 0.0 else sums  # rounding makes nothing negative
 
     def forward_rounding(self, theta: Floats, fitted: Floats) -> RoundingBound:  # noqa: ARG002
         """Return the bound for the sums of all, and for the transform."""

@@ -35,7 +35,8 @@ from hubbub.sampling import BitFlipLaw, Law, RandomSource, ResponseLaw
 
 CHUNK_BITS = 80_000_000  # of sets, worked on at a time
 MAX_TABLE_BUCKETS = 500_000_000  # of all hashes and values (1 GB): more are hashed again each time
-MAX_LISTED_SIGNS = 1 << 22  # outputs that are listed
+MAX_LISTED_ROWS = 1 << 16  # outputs that are listed, of bits...
+MAX_LISTED_SIGNS = 1 << 22  # ...and of signs
 COST_OF_HASH = 100_000  # bits of sets whose sums take as long as those of one more hash
 MAX_SOLVER_STEPS = 1_000
 SOLVED = 1e-12  # of the right side: what is left of it
@@ -322,9 +323,13 @@ class CountMeanSketch(Sketch):
         return 1 - 2 * self._base
 
     @property
-    def outputs(self) -> None:
-        """There are 2^width for each hash: outputs are not listed."""
-        return
+    def outputs(self) -> Array | None:
+        """All rows of bits of all hashes, where there are at most 65,536; None otherwise."""
+        if self.hashes << self.width > MAX_LISTED_ROWS:
+            return None
+        bits = (np.arange(1 << self.width)[:, None] >> np.arange(self.width)) & 1
+        rows = np.packbits(bits.astype(bool), axis=1)
+        return with_hashes(np.repeat(np.arange(self.hashes), len(rows)), np.tile(rows, (self.hashes, 1)))
 
     @cached_property
     def output_space(self) -> OutputSpace:
@@ -352,14 +357,22 @@ class CountMeanSketch(Sketch):
         return np.asarray(hash_numbers(self.output_space.encode(outputs)))
 
     def matrix(self) -> Floats:
-        """Refuse: there are too many outputs.
+        """Return P(z | x) for `outputs`.
+
+        Returns
+        -------
+        numpy.ndarray
+            A row for each value of the domain, a column for each output.
 
         Raises
         ------
         MechanismError
-            Always.
+            If there are more than 65,536 outputs.
         """
-        raise matrix_too_wide("CountMeanSketch", f"{self.hashes} x 2^{self.width}")
+        outputs = self.outputs
+        if outputs is None:
+            raise matrix_too_wide("CountMeanSketch", f"{self.hashes} x 2^{self.width}")
+        return np.exp(self.log_columns(outputs))
 
     def holds(self, codes: Codes, positions: Positions) -> NDArray[np.bool_]:
         """Return for each output whether the bit of a value's bucket is 1."""
