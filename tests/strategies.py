@@ -298,7 +298,7 @@ def mechanisms() -> st.SearchStrategy[hb.Mechanism]:
     """Mechanisms of every kind on small domains."""
     return st.one_of(
         *(pointing_mechanisms(), asked_bits(), sliding_windows(), metric_mechanisms(), cloakings(), matrices()),
-        survey_designs(),
+        *(survey_designs(), listed_sets(), sketches()),
     )
 
 

@@ -38,6 +38,7 @@ DBitFlip LongitudinalHashing LongitudinalResponse LongitudinalUnary
 merge optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric PlanarLaplace privatize_file Quantile
 rake SurveyWeights Product Split SampleOne SampleOneWithFakes plan_attributes AttributesPlan
 correlation Moments moments Piecewise SquareWave
+HadamardResponse ProjectiveResponse CountMeanSketch HadamardCountMeanSketch
 register_estimator register_mechanism
 quantile RandomizedResponse Rappor read_reports read_study read_tally Regions regions RegionShares RegionsError report
 Reports ReportsError Resolution resolve synthesize

@@ -117,6 +117,10 @@ def family(name: str) -> Callable[[float], hb.Mechanism]:
         "subset selection": lambda f: hb.SubsetSelection(COLOURS, 1.0 * f, size=2),
         "square wave": lambda f: hb.SquareWave(LINE, 1.0 * f, reach=2),
         "piecewise": lambda f: hb.Piecewise(LINE, 1.5 * f, reach=2),
+        "hadamard response": lambda f: hb.HadamardResponse(LINE, 1.5 * f, blocks=2),
+        "projective response": lambda f: hb.ProjectiveResponse(LINE, 1.5 * f, prime=3),
+        "sketch of bits": lambda f: hb.CountMeanSketch(COLOURS, 2.0 * f, hashes=3, width=4),
+        "sketch of signs": lambda f: hb.HadamardCountMeanSketch(LINE, 1.5 * f, hashes=3, width=4),
     }[name]
 
 
@@ -143,6 +147,10 @@ FAMILIES = [
     "subset selection",
     "square wave",
     "piecewise",
+    "hadamard response",
+    "projective response",
+    "sketch of bits",
+    "sketch of signs",
 ]
 
 
