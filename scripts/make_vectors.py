@@ -538,6 +538,38 @@ STUDIES: dict[str, dict[str, VectorStudy]] = {
         "words": VectorStudy(WORDS, mechanism("unary", p="'3/4'", q=0.1), ("a", "b", 7)),
         "integers": VectorStudy(INTEGERS, mechanism("unary", p=0.5, q="'1/6'"), WHOLE, cases=80),
     },
+    "hadamard-response": {
+        "integers": VectorStudy(INTEGERS, mechanism("hadamard-response", epsilon=1.0), WHOLE),
+        "four blocks": VectorStudy(
+            "kind = 'integers'\nlow = 0\nhigh = 22", mechanism("hr", epsilon=0.5, blocks=4), (0, 3, 7, 21, 22), cases=80
+        ),
+        "blocks of one": VectorStudy(WORDS, mechanism("hadamard-response", epsilon=6.0), ("a", "b", 7), cases=60),
+    },
+    "projective-response": {
+        "integers": VectorStudy(INTEGERS, mechanism("projective-response", epsilon=1.0), WHOLE),
+        "five coordinates": VectorStudy(
+            "kind = 'integers'\nlow = 0\nhigh = 99",
+            mechanism("pgr", epsilon=0.5, prime=3),
+            (0, 1, 4, 39, 57, 99),
+            cases=100,
+        ),
+        "a large prime": VectorStudy(
+            "kind = 'integers'\nlow = 0\nhigh = 299", mechanism("pgr", epsilon=4.6), (0, 1, 102, 299), cases=60
+        ),
+        "sets of one": VectorStudy(WORDS, mechanism("projective-response", epsilon=5.0), ("a", "b", 7), cases=60),
+    },
+    "count-mean-sketch": {
+        "integers": VectorStudy(
+            INTEGERS, mechanism("count-mean-sketch", epsilon=1.0, hashes=5, width=7), WHOLE, cases=100
+        ),
+        "words": VectorStudy(WORDS, mechanism("cms", epsilon=3.0, hashes=1000, width=17), ("a", "b", 7), cases=60),
+    },
+    "hadamard-count-mean-sketch": {
+        "integers": VectorStudy(
+            INTEGERS, mechanism("hadamard-count-mean-sketch", epsilon=1.0, hashes=5, width=8), WHOLE, cases=100
+        ),
+        "defaults": VectorStudy(WORDS, mechanism("hcms", epsilon=3.0), ("a", "b", 7), cases=80),
+    },
     "local-hashing": {
         "integers": VectorStudy(INTEGERS, mechanism("local-hashing", epsilon=1.0), WHOLE),
         "two buckets": VectorStudy(BINS, mechanism("blh", epsilon=0.5), LINE, cases=60),

@@ -25,10 +25,11 @@ from hubbub.client import Noise, acceptance_probability, axis_noise, bucket_of
 from hubbub.domains import LineDomain
 from hubbub.mechanisms.local_hashing import HashedResponseLaw
 from hubbub.mechanisms.longitudinal_response import TwoStageHashedLaw
+from hubbub.mechanisms.sketches import SignSketchLaw, SketchLaw
 from hubbub.sampling import (
     AskedBitsLaw,
-    BloomLaw,
     BitFlipLaw,
+    BloomLaw,
     EndResponseLaw,
     FixedLaw,
     FractionFlipLaw,
@@ -292,6 +293,48 @@ def hashed_rows(law: HashedResponseLaw, values: int, seed: int) -> Table:
     return [rows[bucket_of(seed, own, law.response.values)] for own in range(values)]
 
 
+def sketch_rows(law: SketchLaw, values: int) -> Table:
+    """Return the probabilities of the bits of each hash, in the order of hashes and of numbers; the last bit is first.
+
+    The hash is computed as the client does.
+    """
+    width, one = law.bits.values, Fraction(1 << law.bits.width)
+    return [
+        [
+            math.prod(
+                (
+                    chance if number >> place & 1 else 1 - chance
+                    for place, chance in enumerate(
+                        (law.bits.own if each == bucket_of(hash_, own, width) else law.bits.other) / one
+                        for each in range(width)
+                    )
+                ),
+                start=Fraction(1, law.hashes),
+            )
+            for hash_ in range(law.hashes)
+            for number in range(1 << width)
+        ]
+        for own in range(values)
+    ]
+
+
+def sign_rows(law: SignSketchLaw, values: int) -> Table:
+    """Return the probabilities of each hash, row and sign; the matrix is made by Sylvester's construction."""
+    matrix = np.array([[1]])
+    while len(matrix) < law.width:
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
+    right, wrong = response_rows(law.response)[0]
+    return [
+        [
+            (right if matrix[row, bucket_of(hash_, own, law.width)] == sign else wrong) / law.hashes / law.width
+            for hash_ in range(law.hashes)
+            for row in range(law.width)
+            for sign in (1, -1)
+        ]
+        for own in range(values)
+    ]
+
+
 def table_row(law: TableLaw, own: int) -> list[Fraction]:
     """Return one row of a table."""
     return [Fraction(weight, 1 << law.width) for weight in law.row(own)]
@@ -349,6 +392,10 @@ def rows_of(law: Law, values: int, seed: int = 5) -> Table:
         return filter_rows(law.once)
     if isinstance(law, AskedBitsLaw):
         return asked_rows(law)
+    if isinstance(law, SketchLaw):
+        return sketch_rows(law, values)
+    if isinstance(law, SignSketchLaw):
+        return sign_rows(law, values)
     if isinstance(law, SubsetLaw):
         return subset_rows(law)
     if isinstance(law, SetResponseLaw):
@@ -571,6 +618,8 @@ def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
         whole = [] if keeps(high, low, limit(claim, Fraction(1))) else ["all reports"]
         small = law.permanent.cohorts << law.permanent.filters.bits <= 256 and values <= 4
         return [*broken_memory(mechanism, law), *whole, *(broken_pairs(mechanism, filter_rows(law.permanent)) * small)]
+    if isinstance(law, SketchLaw):  # of one hash: values in different buckets, as with noisy bits
+        return violations(hb.Rappor(hb.Categories([0, 1]), mechanism.epsilon), replace(law.bits, values=2))
     if isinstance(law, TwoStageLaw):
         return [*broken_memory(mechanism, law), *violations(mechanism, law.permanent)]
     if isinstance(law, PlanarTableLaw):
@@ -583,7 +632,7 @@ def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
     if isinstance(law, EndResponseLaw):
         # Of many values, both ends: every row of the others is between theirs.
         return broken_pairs(mechanism, rows_of(law, values)) if values <= 8 else violations(mechanism, law.response)
-    if isinstance(law, HashedResponseLaw):
+    if isinstance(law, HashedResponseLaw | SignSketchLaw):
         law = law.response
         values = law.values
     few = {BitFlipLaw: 5, FractionFlipLaw: 5, SubsetLaw: 10}.get(type(law), 8)

@@ -206,6 +206,25 @@ def unaries(draw: st.DrawFn) -> hb.Unary:
 
 
 @st.composite
+def listed_sets(draw: st.DrawFn) -> hb.HadamardResponse | hb.ProjectiveResponse:
+    """Hadamard response in any number of blocks, and projective response over small primes."""
+    domain, epsilon = draw(categories() | integers()), draw(epsilons())
+    if draw(st.booleans()):
+        return hb.ProjectiveResponse(domain, epsilon, draw(st.sampled_from([None, 2, 3, 5])))
+    exponent = draw(st.none() | st.integers(0, (2 * len(domain) - 1).bit_length() - 1))
+    return hb.HadamardResponse(domain, epsilon, None if exponent is None else 1 << exponent)
+
+
+@st.composite
+def sketches(draw: st.DrawFn) -> hb.CountMeanSketch | hb.HadamardCountMeanSketch:
+    """Sketches of a few hashes, also of a single one."""
+    domain, epsilon, hashes = draw(categories() | integers()), draw(epsilons()), draw(st.integers(1, 6))
+    if draw(st.booleans()):
+        return hb.CountMeanSketch(domain, epsilon, hashes, draw(st.integers(2, 20)))
+    return hb.HadamardCountMeanSketch(domain, epsilon, hashes, draw(st.sampled_from([2, 4, 8])))
+
+
+@st.composite
 def planar(draw: st.DrawFn, *, whole: bool = False) -> hb.Mechanism:
     """Planar mechanisms of all forms; epsilon times the cell is kept where exact sums are quick."""
     grid = draw(grids(whole=whole))
@@ -308,7 +327,7 @@ def mechanisms() -> st.SearchStrategy[hb.Mechanism]:
     return st.one_of(
         *(pointing_mechanisms(), asked_bits(), sliding_windows(), metric_mechanisms(), cloakings(), matrices()),
         *(bloom_filters(), staircases(), st.builds(hb.Duchi, integers(), epsilons())),
-        survey_designs(),
+        *(survey_designs(), listed_sets(), sketches()),
     )
 
 

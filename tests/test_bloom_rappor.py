@@ -31,7 +31,10 @@ def filter_of(text: str, cohort: int, bits: int, hashes: int) -> set[int]:
 
 def chance(held: set[int], row: tuple[int, ...], zero: Fraction, one: Fraction) -> Fraction:
     return math.prod(
-        (own if sent else 1 - own for sent, own in zip(row, (one if bit in held else zero for bit in range(len(row))), strict=True)),
+        (
+            own if sent else 1 - own
+            for sent, own in zip(row, (one if bit in held else zero for bit in range(len(row))), strict=True)
+        ),
         start=Fraction(1),
     )
 
@@ -48,7 +51,9 @@ def test_the_hash_is_the_md5_of_the_cohort_and_the_text() -> None:
     for text, cohort in product(["", "red", "é€😀", "x" * 200], [0, 1, 255, 256, 65_535]):
         assert set(bloom_bits(text, cohort, 16, 2)) == filter_of(text, cohort, 16, 2)
     # By md5sum: printf '\0\0\0\1abc' | md5sum
-    assert hashlib.md5(b"\0\0\0\1abc").hexdigest().startswith("".join(f"{b:02x}" for b in bloom_bits("abc", 1, 256, 16)))  # noqa: S324
+    assert (
+        hashlib.md5(b"\0\0\0\1abc").hexdigest().startswith("".join(f"{b:02x}" for b in bloom_bits("abc", 1, 256, 16)))
+    )
 
 
 @pytest.mark.parametrize("rest", [None, "blue"])
@@ -126,7 +131,8 @@ def test_what_reports_spend_is_the_largest_ratio_and_at_most_m_times_first() -> 
             (len(one - other), len(other - one))
             for cohort in range(mechanism.cohorts)
             for one, other in product(
-                [filter_of(text, cohort, mechanism.bits, mechanism.hashes) for text in mechanism.domain.labels], repeat=2
+                [filter_of(text, cohort, mechanism.bits, mechanism.hashes) for text in mechanism.domain.labels],
+                repeat=2,
             )
         }
         if mechanism.rest is not None:  # any two texts
@@ -208,7 +214,9 @@ def device(tmp_path: Path, more: str) -> tuple[Client, hb.BloomRappor]:
     return Client(path), mechanism
 
 
-@pytest.mark.parametrize("more", ["f = '1/2'\np = 0.25\nq = 0.75", "epsilon = 4.0\nfirst = 2.0", "f = 0\np = 0.25\nq = 0.75"])
+@pytest.mark.parametrize(
+    "more", ["f = '1/2'\np = 0.25\nq = 0.75", "epsilon = 4.0\nfirst = 2.0", "f = 0\np = 0.25\nq = 0.75"]
+)
 def test_devices_draw_what_the_library_does(tmp_path: Path, more: str) -> None:
     client, mechanism = device(tmp_path, more)
     values = np.tile(mechanism.domain.labels, 250)
@@ -293,7 +301,9 @@ def test_a_list_that_lacks_the_most_frequent_text_is_refuted() -> None:
     assert hb.decode_rappor(reports).list_explains
     (mechanism,) = reports.mechanisms
     assert isinstance(mechanism, hb.BloomRappor)
-    shorter = hb.BloomRappor(hb.Categories([f"text {place}" for place in range(1, 12)]), 32, 16, 2, f=0.25, p=0.25, q=0.75)
+    shorter = hb.BloomRappor(
+        hb.Categories([f"text {place}" for place in range(1, 12)]), 32, 16, 2, f=0.25, p=0.25, q=0.75
+    )
     (block,) = reports.blocks
     outputs = np.repeat(mechanism.output_space.decode(block.codes), block.counts)  # type: ignore[attr-defined]
     decoded = hb.decode_rappor(hb.Reports.from_outputs(shorter, outputs))
@@ -352,7 +362,10 @@ def written(folder: Path, *, hashed: bool = True) -> tuple[list[Path], hb.Report
     (folder / "counts.csv").write_text("".join(",".join(map(str, line)) + "\n" for line in totals))
     shift = 0 if hashed else 1
     cells = [
-        [text, *(cohort * 16 + (bit + shift) % 16 + 1 for cohort in range(32) for bit in bloom_bits(text, cohort, 16, 2))]
+        [
+            text,
+            *(cohort * 16 + (bit + shift) % 16 + 1 for cohort in range(32) for bit in bloom_bits(text, cohort, 16, 2)),
+        ]
         for text in mechanism.domain.labels.tolist()
     ]
     (folder / "map.csv").write_text("".join(",".join(map(str, line)) + "\n" for line in cells))

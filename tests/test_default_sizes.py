@@ -121,6 +121,25 @@ def test_the_default_stairs_of_many_values_are_the_published_ones() -> None:
         assert float(hb.Staircase(hb.Integers(0, 10**7), epsilon).gamma) == pytest.approx(gamma, abs=2e-7)
 
 
+@pytest.mark.parametrize("values", [2, 3, 4, 7, 8, 1000, 100_000])
+def test_the_default_blocks_and_prime_are_those_that_200_digits_give(values: int) -> None:
+    domain = hb.Integers(1, values)
+    for epsilon in (1e-12, 0.1, math.log(2), 1.0, math.log(4), 2.0, math.log(8), math.log(9), 3.7, 5.0, 30.0, 500.0):
+        with mpmath.workdps(DIGITS):
+            whole = mpmath.exp(mpmath.mpf(epsilon))
+            most = min(whole, mpmath.mpf(2 * values))
+            assert hb.HadamardResponse(domain, epsilon).blocks == 2 ** (int(mpmath.ceil(mpmath.log(most, 2))) - 1)
+            limit = next(number for number in range(max(2, values - 1), 10 * values) if by_trial_prime(number))
+            primes = [number for number in range(2, limit + 1) if by_trial_prime(number)] if values < 2000 else None
+            if primes is not None:
+                nearest = min(primes, key=lambda prime: abs(prime - whole - 1))
+                assert hb.ProjectiveResponse(domain, epsilon).prime == nearest
+
+
+def by_trial_prime(number: int) -> bool:
+    return number > 1 and all(number % factor for factor in range(2, math.isqrt(number) + 1))
+
+
 @pytest.mark.parametrize("towards", [0.0, math.inf])
 def test_an_exp_that_rounds_otherwise_changes_no_default(towards: float, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [(values, epsilon) for values in (10, 24, 1023) for epsilon in subset_epsilons(values)]

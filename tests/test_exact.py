@@ -100,6 +100,26 @@ def unary(rng: Draw, most: int) -> hb.Mechanism:
     return hb.Unary(integers(rng, most), f"{high}/{10**6 + 7}", f"{low}/{10**6 + 7}")
 
 
+def hadamard(rng: Draw, most: int) -> hb.Mechanism:
+    domain = integers(rng, most)
+    blocks = None if rng.random() < 0.3 else 1 << int(rng.integers(0, (2 * len(domain) - 1).bit_length()))
+    return hb.HadamardResponse(domain, epsilon(rng), blocks)
+
+
+def projective(rng: Draw, most: int) -> hb.Mechanism:
+    """Return projective response with any prime, or the best one where that leaves few enough outputs."""
+    domain, rate = integers(rng, most), epsilon(rng)
+    prime = None if rng.random() < 0.5 else int(rng.choice([2, 3, 5, 7, 31]))
+    return hb.ProjectiveResponse(domain, rate, prime)
+
+
+def sketch(rng: Draw, most: int) -> hb.Mechanism:
+    if rng.random() < 0.5:
+        return hb.CountMeanSketch(integers(rng, most), epsilon(rng), int(rng.integers(1, 99)), int(rng.integers(2, 99)))
+    width = 1 << int(rng.integers(1, 9))
+    return hb.HadamardCountMeanSketch(integers(rng, most), epsilon(rng), int(rng.integers(1, 99)), width)
+
+
 def two_epsilons(rng: Draw) -> tuple[float, float]:
     """Return epsilon, and what one report tells: anything from nearly nothing to nearly all."""
     rate = epsilon(rng)
@@ -132,7 +152,9 @@ def filters(rng: Draw, most: int) -> hb.Mechanism:
     sizes = int(rng.integers(1, 4)), int(rng.integers(4, 7 if small else 100)), int(rng.integers(1, 4 if small else 9))
     rest = "text 0" if rng.random() < 0.4 else None
     if rng.random() < 0.3:
-        return hb.BloomRappor(texts, *sizes, epsilon=(rate := epsilon(rng)), first=rate * rng.uniform(0.1, 1), rest=rest)
+        return hb.BloomRappor(
+            texts, *sizes, epsilon=(rate := epsilon(rng)), first=rate * rng.uniform(0.1, 1), rest=rest
+        )
     p = Fraction(int(rng.integers(0, 50)), 100)
     q = p + Fraction(int(rng.integers(1, 50)), 100)
     return hb.BloomRappor(texts, *sizes, f=Fraction(int(rng.integers(1, 90)), 97), p=p, q=q, rest=rest)
@@ -173,6 +195,9 @@ KINDS: dict[str, Builder] = {
     "duchi": lambda rng, most: hb.Duchi(integers(rng, most), epsilon(rng)),
     "staircase": staircase,
     "unary": unary,
+    "hadamard response": hadamard,
+    "projective response": projective,
+    "sketch": sketch,
     "piecewise": lambda rng, most: hb.Piecewise(integers(rng, most), epsilon(rng)),
     "geometric": lambda rng, most: hb.Geometric(integers(rng, most), epsilon(rng)),
     "truncated geometric": lambda rng, most: hb.TruncatedGeometric(integers(rng, most), epsilon(rng)),

@@ -79,6 +79,10 @@ ENDS = hb.Duchi(LINE, 1.0)
 CHANCES = hb.Unary(COLOURS, "2/3", "1/6")
 ENDS_KEEP = ENDS.law.response.keep
 HASHING = hb.LocalHashing(LINE, 1.2, 3)
+HADAMARD = hb.HadamardResponse(LINE, 1.2, blocks=2)
+PROJECTIVE = hb.ProjectiveResponse(LINE, 1.2, prime=3)
+SKETCH = hb.CountMeanSketch(COLOURS, 1.5, hashes=3, width=4)
+SIGNS = hb.HadamardCountMeanSketch(LINE, 1.5, hashes=3, width=8)
 TRUNCATED = hb.TruncatedGeometric(LINE, 0.4)
 LONG = hb.TruncatedGeometric(hb.Integers(0, 99), 1.0)
 LAPLACE = hb.Laplace(LINE, 0.4)
@@ -353,6 +357,19 @@ def tenth_more(mechanism: hb.Mechanism) -> Sampler:
     return drawing(mechanism, type(mechanism)(mechanism.domain, mechanism.epsilon * 1.1).law)  # type: ignore[call-arg]
 
 
+def row_before(positions: Outputs, places: Outputs) -> Outputs:
+    """Return members with the row of the value that is dealt before: the first one gets the row of all ones."""
+    rows = positions // 2
+    columns = HADAMARD.size // 2 + places  # where the row of all ones is +1, too
+    return np.where(rows == 0, positions % 2 * HADAMARD.size + columns, HADAMARD.members(positions - 2, places))
+
+
+def half_of_the_rows(values: Outputs) -> Outputs:
+    """Send the second half of the rows as those of the first one."""
+    hashes, rows, signs = SIGNS.parts_of(SIGNS.privatize(values))
+    return 2 * (hashes * SIGNS.width + rows % 4) + signs
+
+
 def asking_the_first(mechanism: hb.DBitFlip, values: Outputs) -> Outputs:
     """Ask about the first two buckets more often than about others."""
     sent = mechanism.privatize(values)
@@ -396,6 +413,21 @@ DRAWN: dict[str, tuple[hb.Mechanism, Sampler]] = {
         WAVE,
         drawing(WAVE, replace(WAVE.law, member=lambda positions, places: np.minimum(positions + places + 1, 12))),
     ),
+    "epsilon 10% too large, Hadamard": (HADAMARD, drawing(HADAMARD, replace(HADAMARD, epsilon=1.32).law)),
+    "the row before": (HADAMARD, drawing(HADAMARD, replace(HADAMARD.law, member=row_before))),
+    "the block after": (
+        HADAMARD,
+        drawing(HADAMARD, replace(HADAMARD.law, member=lambda own, at: HADAMARD.members((own + 1) % 10, at))),
+    ),
+    "epsilon 10% too large, hyperplanes": (PROJECTIVE, drawing(PROJECTIVE, replace(PROJECTIVE, epsilon=1.32).law)),
+    "one point of a hyperplane never": (
+        PROJECTIVE,
+        drawing(PROJECTIVE, replace(PROJECTIVE.law, member=lambda own, at: PROJECTIVE.members(own, np.maximum(at, 1)))),
+    ),
+    "epsilon 10% too large, sketch": (SKETCH, drawing(SKETCH, replace(SKETCH, epsilon=1.65).law)),
+    "the first hash alone": (SKETCH, drawing(SKETCH, replace(SKETCH.law, hashes=1))),
+    "epsilon 10% too large, signs": (SIGNS, drawing(SIGNS, replace(SIGNS, epsilon=1.65).law)),
+    "half of the rows": (SIGNS, half_of_the_rows),
     "epsilon 10% too large, subsets": (SUBSETS, drawing(SUBSETS, hb.SubsetSelection(COLOURS, 1.1, size=2).law)),
     "epsilon 10% too large, optimized bits": (OPTIMIZED, tenth_more(OPTIMIZED)),
     "epsilon 10% too large, Laplace": (LAPLACE, tenth_more(LAPLACE)),

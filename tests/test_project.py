@@ -40,6 +40,7 @@ merge optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric P
 rake SurveyWeights Product Split SampleOne SampleOneWithFakes plan_attributes AttributesPlan
 correlation Moments moments Piecewise SquareWave
 Duchi Staircase Unary Mean mean
+HadamardResponse ProjectiveResponse CountMeanSketch HadamardCountMeanSketch
 register_estimator register_mechanism
 quantile RandomizedResponse Rappor read_reports read_study read_tally Regions regions RegionShares RegionsError report
 Reports ReportsError Resolution resolve synthesize

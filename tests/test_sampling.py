@@ -121,6 +121,10 @@ def family(name: str) -> Callable[[float], hb.Mechanism]:
         "duchi": lambda f: hb.Duchi(LINE, 1.5 * f),
         "staircase": lambda f: hb.Staircase(LINE, 1.0 * f, gamma="1/3"),
         "unary": lambda f: hb.Unary(COLOURS, 0.3 + 0.3 * f, 0.2),
+        "hadamard response": lambda f: hb.HadamardResponse(LINE, 1.5 * f, blocks=2),
+        "projective response": lambda f: hb.ProjectiveResponse(LINE, 1.5 * f, prime=3),
+        "sketch of bits": lambda f: hb.CountMeanSketch(COLOURS, 2.0 * f, hashes=3, width=4),
+        "sketch of signs": lambda f: hb.HadamardCountMeanSketch(LINE, 1.5 * f, hashes=3, width=4),
     }[name]
 
 
@@ -150,6 +154,10 @@ FAMILIES = [
     "duchi",
     "staircase",
     "unary",
+    "hadamard response",
+    "projective response",
+    "sketch of bits",
+    "sketch of signs",
 ]
 
 

@@ -21,6 +21,7 @@ const MAX_STEPS = 4096; // steps of noise on a line that one table holds
 const SLOWEST = 4096n; // endless noise leaves a block at most this much more often than it ends there
 const MAX_BUCKETS = 2 ** 31;
 const [MAX_COHORTS, MAX_FILTER_BITS, MAX_HASHES] = [65536, 256, 16];
+const MAX_SKETCH = 2 ** 16;
 const MAX_DEPTH = 32; // of objects and lists in the document
 const MAX_CHANCES = 1024; // acceptance probabilities that are kept
 const QUOTA = 65536; // bytes that crypto.getRandomValues gives at once
@@ -1011,6 +1012,89 @@ function readPlanar(law, values, random) {
   };
 }
 
+/** Return whether an odd number of bits are ones: a Hadamard matrix is -1 where row and column share such a number. */
+function parity(bits) {
+  let odd = 0;
+  for (let left = bits; left; left &= left - 1) odd ^= 1;
+  return odd;
+}
+
+const isPower = (number) => (number & (number - 1)) === 0;
+
+function isPrime(number) {
+  let factor = 2;
+  while (factor * factor <= number && number % factor) factor++;
+  return factor * factor > number;
+}
+
+function readBlocks(law, values, random) {
+  const blocks = law.count("blocks", 1, 2 * values.count - 1);
+  if (!isPower(blocks)) throw law.unusable("blocks", blocks, "a power of two");
+  const size = 2 ** (32 - Math.clz32(Math.ceil(values.count / blocks)));
+  const draw = random.below(BigInt(size / 2));
+  const respond = random.response(blocks * size, readKeep(law, random));
+  return (position) => {
+    const row = Math.floor(position / blocks) + 1;
+    const bit = row & -row;
+    const place = Number(draw());
+    const column = place + (place & -bit); // a zero where the row has its lowest one, which makes the parity even
+    return String(respond((position % blocks) * size + column + bit * parity(row & column)));
+  };
+}
+
+function readPoints(law, values, random) {
+  const prime = law.count("prime", 2, MAX_BUCKETS);
+  const starts = [0, 1]; // how many points have their 1 before each coordinate
+  while (starts.length < 3 || starts.at(-1) < values.count) starts.push(starts.at(-1) * prime + 1);
+  if (!isPrime(prime) || starts.at(-1) > MAX_BUCKETS) throw law.unusable("prime", prime, "a prime, not too large");
+  const digits = (index) => {
+    const free = starts.filter((start) => start <= index).length - 1;
+    return Array.from({ length: free }, (_, place) => Math.floor((index - starts[free]) / prime ** place) % prime);
+  };
+  const draw = random.below(BigInt(starts.at(-2)));
+  const respond = random.response(starts.at(-1), readKeep(law, random));
+  return (position) => {
+    const own = digits(position).reverse(); // of values, what comes after the 1
+    const point = [...digits(Number(draw())), 1];
+    while (point.length < starts.length - 2) point.push(0);
+    const at = point.length - own.length;
+    const product = own.reduce((sum, digit, place) => (sum + digit * point[at + place]) % prime, 0);
+    point.splice(at, 0, (prime - product) % prime);
+    while (point.at(-1) === 0) point.pop();
+    point.pop();
+    return String(respond(starts[point.length] + point.reduceRight((sum, digit) => sum * prime + digit, 0)));
+  };
+}
+
+function readSketch(law, values, random) {
+  const draw = random.below(BigInt(law.count("hashes", 1, MAX_SKETCH)));
+  const buckets = law.count("buckets", 2, MAX_SKETCH);
+  const borders = readBorders(law);
+  return (position) => {
+    const hash = draw();
+    return `${hash}:${drawBits(random, buckets, bucketOf(hash, position, buckets), borders).text()}`;
+  };
+}
+
+function readSigns(law, values, random) {
+  const draw = random.below(BigInt(law.count("hashes", 1, MAX_SKETCH)));
+  const buckets = law.count("buckets", 2, MAX_SKETCH);
+  if (!isPower(buckets)) throw law.unusable("buckets", buckets, "a power of two");
+  const drawRow = random.below(BigInt(buckets));
+  const respond = random.response(2, readKeep(law, random));
+  return (position) => {
+    const hash = draw();
+    const row = Number(drawRow());
+    const sign = parity(row & bucketOf(hash, position, buckets));
+    return String(2 * (Number(hash) * buckets + row) + respond(sign));
+  };
+}
+
+function readBorders(law) {
+  const width = law.width();
+  return new Borders(width, ["own", "other"].map((name) => law.weight(name, 1n, power(width))));
+}
+
 function readUnary(law, values, random) {
   if (law.has("chances")) {
     const chances = law.fractions("chances", 2);
@@ -1024,8 +1108,7 @@ function readUnary(law, values, random) {
       return row.text();
     };
   }
-  const width = law.width();
-  const borders = new Borders(width, ["own", "other"].map((name) => law.weight(name, 1n, power(width))));
+  const borders = readBorders(law);
   return (position) => drawBits(random, values.count, position, borders).text();
 }
 
@@ -1355,12 +1438,15 @@ const ALL_DOMAINS = Object.keys(DOMAINS);
 const LAWS = {
   "bloom-rappor": [["categories"], readBloom],
   cloaking: [ALL_DOMAINS, readCloaking],
+  "count-mean-sketch": [ALL_DOMAINS, readSketch],
   "crosswise-model": [["categories"], readDesign],
   "d-bit-flip": [ALL_DOMAINS, readAsked],
   duchi: [["integers", "bins"], readEnds],
   exponential: [ALL_DOMAINS, readRows],
   "forced-response": [["categories"], readDesign],
   geometric: [["integers"], readGeometric],
+  "hadamard-count-mean-sketch": [ALL_DOMAINS, readSigns],
+  "hadamard-response": [ALL_DOMAINS, readBlocks],
   laplace: [["integers", "bins"], readLaplace],
   "local-hashing": [ALL_DOMAINS, readHashing],
   "longitudinal-hashing": [ALL_DOMAINS, readTwoHashes],
@@ -1372,6 +1458,7 @@ const LAWS = {
   piecewise: [["integers", "bins"], readWindow],
   "planar-geometric": [["grid"], readPlanar],
   "planar-laplace": [["grid"], readQuarter],
+  "projective-response": [ALL_DOMAINS, readPoints],
   "randomized-response": [ALL_DOMAINS, readResponse],
   rappor: [ALL_DOMAINS, readUnary],
   "sample-one": [["product"], readSeveral],

@@ -35,6 +35,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property, partial
 from itertools import accumulate, pairwise
+from itertools import count as counting_from
 from itertools import product as combinations_of
 from pathlib import Path
 from reprlib import Repr
@@ -58,6 +59,9 @@ MAX_NATS = 20_000.0  # exp(-20,000) takes 29,000 bits
 MAX_WIDTH = 1 << 17  # bits of a probability: enough for that, and for cells beyond the corners of a map
 MAX_BUCKETS = 2**31
 MAX_COHORTS, MAX_FILTER_BITS, MAX_HASHES = 65_536, 256, 16  # an MD5 has 16 bytes, and each is one hash
+MAX_OUTPUTS = 2**31  # of mechanisms that list them as whole numbers
+MAX_SKETCH_HASHES, DEFAULT_HASHES = 1 << 16, 1_024
+MAX_SKETCH_BITS, DEFAULT_SKETCH_BITS = 1 << 16, 256  # into which a hash maps the values
 MAX_VALUES = 100_000_000
 MAX_EXACT_INTEGER = 2**53  # floats hold every whole number up to this
 MAX_INTEGER = 2**62
@@ -112,12 +116,15 @@ RESERVED_NAMES = (  # of attributes: columns of reports, of values to privatize 
 MECHANISMS = {  # each with the domains on which it is defined
     "bloom-rappor": ("categories",),
     "cloaking": DOMAINS,
+    "count-mean-sketch": DOMAINS,
     "crosswise-model": ("categories",),
     "d-bit-flip": DOMAINS,
     "duchi": ("integers", "bins"),
     "exponential": DOMAINS,
     "forced-response": ("categories",),
     "geometric": ("integers",),
+    "hadamard-count-mean-sketch": DOMAINS,
+    "hadamard-response": DOMAINS,
     "laplace": ("integers", "bins"),
     "local-hashing": DOMAINS,
     "longitudinal-hashing": DOMAINS,
@@ -129,6 +136,7 @@ MECHANISMS = {  # each with the domains on which it is defined
     "piecewise": ("integers", "bins"),
     "planar-geometric": ("grid",),
     "planar-laplace": ("grid",),
+    "projective-response": DOMAINS,
     "randomized-response": DOMAINS,
     "rappor": DOMAINS,
     "square-wave": ("integers", "bins"),
@@ -158,6 +166,10 @@ SHORT_NAMES: dict[str, tuple[str, dict[str, Any]]] = {  # in the literature: the
     "blh": ("local-hashing", {"buckets": 2}),
     "sw": ("square-wave", {}),
     "pm": ("piecewise", {}),
+    "hr": ("hadamard-response", {}),
+    "pgr": ("projective-response", {}),
+    "cms": ("count-mean-sketch", {}),
+    "hcms": ("hadamard-count-mean-sketch", {}),
     "lgrr": ("longitudinal-response", {}),
     "lsue": ("longitudinal-rappor", {}),
     "losue": ("longitudinal-unary", {"permanent_bits": "oue", "instantaneous_bits": "sue"}),
@@ -551,6 +563,81 @@ def default_stair_reach(values: int, epsilon: float) -> int:
         return bisect_left(range(1, stair), True, key=is_least)
 
     return rounded_exactly(epsilon, rounding)
+
+
+def default_blocks(values: int, epsilon: float) -> int:
+    """Return the default number of blocks of Hadamard response, as published: a power of two below e^eps and 2k."""
+    below = rounded_exactly(epsilon, lambda decay: min(math.floor(1 / decay), 2 * values - 1))
+    return int(1 << (below.bit_length() - 1))
+
+
+def block_size(values: int, blocks: int) -> int:
+    """Return the number of outputs in each block: a power of two above the number of values in any block."""
+    return int(1 << (-(-values // blocks)).bit_length())
+
+
+def block_member(position: int, place: int, blocks: int, size: int) -> int:
+    """Return the output at a place, from 0 to size/2 - 1, in the set of a value: row r of a Hadamard matrix is +1 there.
+
+    Values are dealt to the blocks in turn, and have the rows 1, 2, ... of their block.
+    """
+    row = position // blocks + 1
+    bit = row & -row
+    column = place + (place & -bit)  # a zero comes in where the row has its lowest one, and makes the parity even
+    return position % blocks * size + column + bit * (bin(row & column).count("1") % 2)
+
+
+def is_prime(number: int) -> bool:
+    """Return whether a number is prime.
+
+    >>> [number for number in range(20) if is_prime(number)]
+    [2, 3, 5, 7, 11, 13, 17, 19]
+    """
+    return number == 2 or (number > 2 and all(number % factor for factor in (2, *range(3, math.isqrt(number) + 1, 2))))
+
+
+def default_prime(values: int, epsilon: float) -> int:
+    """Return the default prime of projective response, as published: the one nearest to e^epsilon + 1.
+
+    It is at most the first one with which every value is the only member of its set.
+    """
+    most = next(number for number in counting_from(max(2, values - 1)) if is_prime(number))
+    twice = rounded_exactly(epsilon, lambda decay: min(2 + math.floor(2 / decay), 2 * most))
+    below = next(number for number in range(twice // 2, 1, -1) if is_prime(number))
+    above = next(number for number in counting_from(below + 1) if is_prime(number))
+    return below if twice < below + above or below == most else above
+
+
+def points(prime: int, dimensions: int) -> int:
+    """Return the number of points of a projective space over the remainders of a prime."""
+    return int((prime**dimensions - 1) // (prime - 1))
+
+
+def space_dimensions(values: int, prime: int) -> int:
+    """Return the least number of coordinates, from 2, with which there is a point for each value."""
+    return next(dimensions for dimensions in counting_from(2) if points(prime, dimensions) >= values)
+
+
+def point_digits(index: int, prime: int) -> list[int]:
+    """Return the coordinates of a point that come before its 1, after which all are 0."""
+    free = next(free for free in counting_from() if points(prime, free + 1) > index)
+    index -= points(prime, free)
+    return [index // prime**place % prime for place in range(free)]
+
+
+def point_member(position: int, place: int, prime: int, dimensions: int) -> int:
+    """Return the output at a place in the set of a value: a point whose inner product with the value's is 0.
+
+    Points have as last coordinate other than 0 a 1. Those of values are read backwards: then the first one is 1, say
+    at p, and any point of the other coordinates has exactly one coordinate at p that makes the product 0.
+    """
+    own = point_digits(position, prime)[::-1]
+    point = [*point_digits(place, prime), 1]
+    point += [0] * (dimensions - 1 - len(point))
+    at = dimensions - 1 - len(own)
+    point.insert(at, -sum(map(int.__mul__, own, point[at:])) % prime)
+    last = max(place for place, digit in enumerate(point) if digit)
+    return points(prime, last) + sum(digit * prime**place for place, digit in enumerate(point[:last]))
 
 
 @dataclass(frozen=True)
@@ -1651,6 +1738,40 @@ def _parse_stairs(table: _StudyTable, values: StudyValues, epsilon: float) -> in
     return stair_reach(count, gamma)
 
 
+def _parse_blocks(table: _StudyTable, values: StudyValues, epsilon: float) -> int:
+    count = len(values.labels)
+    if not table.has("blocks"):
+        return default_blocks(count, epsilon)
+    blocks = table.whole("blocks", 1, 2 * count - 1)
+    if blocks & (blocks - 1):
+        raise table.unusable("blocks", blocks, "a power of two")
+    return blocks
+
+
+def _parse_prime(table: _StudyTable, values: StudyValues, epsilon: float) -> int:
+    count = len(values.labels)
+    prime = table.whole("prime", 2, MAX_OUTPUTS - 1) if table.has("prime") else default_prime(count, epsilon)
+    if not is_prime(prime):
+        raise table.unusable("prime", prime, "a prime number")
+    if points(prime, space_dimensions(count, prime)) > MAX_OUTPUTS:
+        raise table.unusable("prime", prime, f"a prime for which there are at most {MAX_OUTPUTS} points")
+    return prime
+
+
+def _parse_sketch(table: _StudyTable, _values: StudyValues, _epsilon: float) -> tuple[int, int]:
+    """Return the number of hashes, and the number of bits into which each maps the values."""
+    hashes = table.whole("hashes", 1, MAX_SKETCH_HASHES) if table.has("hashes") else DEFAULT_HASHES
+    return hashes, table.whole("width", 2, MAX_SKETCH_BITS) if table.has("width") else DEFAULT_SKETCH_BITS
+
+
+def _parse_signs(table: _StudyTable, values: StudyValues, epsilon: float) -> tuple[int, int]:
+    """Return the same; the number of bits is a power of two."""
+    hashes, width = _parse_sketch(table, values, epsilon)
+    if width & (width - 1):
+        raise table.unusable("width", width, "a power of two")
+    return hashes, width
+
+
 def _parse_truncated(table: _StudyTable, _values: StudyValues, _epsilon: float) -> bool:
     return bool(table.typed("truncated", bool)) if table.has("truncated") else True
 
@@ -1658,7 +1779,10 @@ def _parse_truncated(table: _StudyTable, _values: StudyValues, _epsilon: float) 
 _EXTRAS: dict[
     str, Callable[[_StudyTable, StudyValues, float], Any]
 ] = {  # what else defines a mechanism with an epsilon
+    "count-mean-sketch": _parse_sketch,
     "d-bit-flip": _parse_asked,
+    "hadamard-count-mean-sketch": _parse_signs,
+    "hadamard-response": _parse_blocks,
     "local-hashing": _parse_buckets,
     "longitudinal-hashing": _parse_memory_buckets,
     "longitudinal-rappor": _parse_first,
@@ -1666,6 +1790,7 @@ _EXTRAS: dict[
     "longitudinal-unary": _parse_stages,
     "piecewise": _parse_mean_reach,
     "planar-geometric": _parse_truncated,
+    "projective-response": _parse_prime,
     "square-wave": _parse_reach,
     "staircase": _parse_stairs,
     "subset-selection": _parse_size,
@@ -1895,6 +2020,30 @@ def _chance_bit_numbers(mechanism: MechanismFields, _values: StudyValues) -> dic
     return {"chances": list(mechanism.extra)}
 
 
+def _block_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    blocks = mechanism.extra
+    size = block_size(len(values.labels), blocks)
+    width, keep = response_parameters(blocks * size, Fraction(mechanism.epsilon), size // 2)
+    return {"blocks": blocks, "width": width, "keep": keep}
+
+
+def _point_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    prime, dimensions = mechanism.extra, space_dimensions(len(values.labels), mechanism.extra)
+    outputs, size = (points(prime, dimensions - part) for part in (0, 1))
+    width, keep = response_parameters(outputs, Fraction(mechanism.epsilon), size)
+    return {"prime": prime, "width": width, "keep": keep}
+
+
+def _sketch_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    hashes, buckets = mechanism.extra
+    return {"hashes": hashes, "buckets": buckets, **_symmetric_bit_numbers(mechanism, values)}
+
+
+def _sign_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
+    hashes, buckets = mechanism.extra
+    return {"hashes": hashes, "buckets": buckets, **_keep_numbers(2, mechanism.epsilon)}
+
+
 def _symmetric_bit_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
     width, one = flip_parameters(Fraction(mechanism.epsilon) / 2)
     return {"width": width, "own": (1 << width) - one, "other": one}
@@ -1986,6 +2135,10 @@ _NUMBERS: dict[str, Callable[[MechanismFields, StudyValues], dict[str, Any]]] = 
     "duchi": _end_numbers,
     "staircase": _stair_numbers,
     "unary": _chance_bit_numbers,
+    "hadamard-response": _block_numbers,
+    "projective-response": _point_numbers,
+    "count-mean-sketch": _sketch_numbers,
+    "hadamard-count-mean-sketch": _sign_numbers,
     "planar-geometric": _planar_numbers,
     **dict.fromkeys(("geometric", "truncated-geometric", "laplace"), _line_numbers),
 }
@@ -2053,6 +2206,49 @@ def _stair_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[s
 def _chance_bit_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
     count, (own, other) = len(values.labels), law["chances"]
     return lambda position: packed_hex([draw_chance(own if bit == position else other) for bit in range(count)])
+
+
+def _block_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    blocks, size = law["blocks"], block_size(len(values.labels), law["blocks"])
+
+    def draw(position: int) -> str:
+        member = block_member(position, random_below(size // 2), blocks, size)
+        return str(draw_response(member, blocks * size, law["width"], law["keep"]))
+
+    return draw
+
+
+def _point_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    prime, dimensions = law["prime"], space_dimensions(len(values.labels), law["prime"])
+    outputs, size = (points(prime, dimensions - part) for part in (0, 1))
+
+    def draw(position: int) -> str:
+        member = point_member(position, random_below(size), prime, dimensions)
+        return str(draw_response(member, outputs, law["width"], law["keep"]))
+
+    return draw
+
+
+def _sketch_draw(_mechanism: MechanismFields, _values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    buckets = law["buckets"]
+
+    def draw(position: int) -> str:
+        number = random_below(law["hashes"])
+        own = bucket_of(number, position, buckets)
+        return f"{number}:{packed_hex(draw_bits(buckets, own, law['width'], law['own'], law['other']))}"
+
+    return draw
+
+
+def _sign_draw(_mechanism: MechanismFields, _values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    buckets = law["buckets"]
+
+    def draw(position: int) -> str:
+        number, row = random_below(law["hashes"]), random_below(buckets)
+        sign = bin(row & bucket_of(number, position, buckets)).count("1") % 2
+        return str(2 * (number * buckets + row) + draw_response(sign, 2, law["width"], law["keep"]))
+
+    return draw
 
 
 def _bit_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
@@ -2273,6 +2469,10 @@ _DRAWS: dict[str, Callable[[MechanismFields, StudyValues, Mapping[str, Any]], Dr
     "duchi": _end_draw,
     "staircase": _stair_draw,
     "unary": _chance_bit_draw,
+    "hadamard-response": _block_draw,
+    "projective-response": _point_draw,
+    "count-mean-sketch": _sketch_draw,
+    "hadamard-count-mean-sketch": _sign_draw,
     "planar-geometric": _planar_draw,
     "geometric": _endless_draw,
     **dict.fromkeys(("truncated-geometric", "laplace"), _clamped_draw),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate, chain, islice, pairwise
 
@@ -20,6 +21,7 @@ from hubbub.client import Noise, bucket_of
 from hubbub.core.arrays import plain
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.local_hashing import HashedResponseLaw
+from hubbub.mechanisms.sketches import SignSketchLaw, SketchLaw, bucket_numbers
 from hubbub.sampling import (
     AskedBitsLaw,
     BitFlipLaw,
@@ -60,8 +62,7 @@ def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -
     if isinstance(law, EndResponseLaw):
         own, others = response_weights(law.response)
         return OutputRatio.at_least_one(size - 1, 0, output_text(1), own, others), 2
-    values = (0, size - 1) if isinstance(law, AskedBitsLaw) else (0, 1)  # the first two may share a bucket
-    alike = alike_ratio(law, output_text, *values)
+    alike = alike_ratio(law, output_text, *different_values(law, size))
     if alike is None:
         return None
     if isinstance(law, TwoStageLaw) and law.permanent is not law:
@@ -72,6 +73,10 @@ def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -
         return alike, math.comb(law.buckets, law.asked) << law.asked
     if isinstance(law, HashedResponseLaw):
         return alike, law.response.values << 64
+    if isinstance(law, SketchLaw):
+        return alike, law.hashes << law.bits.values
+    if isinstance(law, SignSketchLaw):
+        return alike, 2 * law.hashes * law.width
     if isinstance(law, SubsetLaw):
         return alike, math.comb(size, law.size)
     if isinstance(law, SetResponseLaw):
@@ -81,11 +86,25 @@ def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -
     return alike, size if isinstance(law, ResponseLaw | FractionResponseLaw) else 1 << size
 
 
+def different_values(law: Law, size: int) -> tuple[int, int]:
+    """Return two values that do not share a bucket; without need 0 and 1."""
+    if isinstance(law, AskedBitsLaw):
+        return 0, size - 1
+    if isinstance(law, SketchLaw | SignSketchLaw):
+        width = law.width if isinstance(law, SignSketchLaw) else law.bits.values
+        for number in range(law.hashes):
+            buckets = bucket_numbers(np.array(number), np.arange(size), width)
+            different = np.flatnonzero(buckets != buckets[0])
+            if different.size:
+                return 0, int(different[0])
+    return 0, 1
+
+
 def alike_ratio(law: Law, output_text: Callable[[int], str], value: int = 0, other: int = 1) -> OutputRatio | None:
     """Return the largest ratio of two different values where that of any two is the same; None for other laws.
 
-    Of `AskedBitsLaw` it is the same for any two values in different buckets. Of `NoisyFilterLaw`, whose values are not
-    alike, it is the largest of all.
+    Of `AskedBitsLaw` it is the same for any two values in different buckets, and of sketches for any two that do not
+    share their buckets under all hashes. Of `NoisyFilterLaw`, whose values are not alike, it is the largest of all.
     """
     if isinstance(law, ResponseLaw | FractionResponseLaw):
         own, others = response_weights(law)
@@ -100,6 +119,8 @@ def alike_ratio(law: Law, output_text: Callable[[int], str], value: int = 0, oth
         return filters_ratio(law)
     if isinstance(law, AskedBitsLaw):
         return _asked_ratio(law, value, other)
+    if isinstance(law, SketchLaw | SignSketchLaw):
+        return _sketch_ratio(law, output_text, value, other)
     if isinstance(law, TwoStageLaw):
         # Every report about a value is made from one permanent response, without looking at the value again.
         return alike_ratio(law.permanent, output_text, value, other)
@@ -219,6 +240,34 @@ def _asked_ratio(law: AskedBitsLaw, value: int, other: int) -> OutputRatio:
     ratio, bit = _largest_bit_ratio(owns, others)
     weights = (1, 0) if ratio is None else ratio.as_integer_ratio()
     return OutputRatio(value, other, f"any with the first value's bucket asked and its bit {bit}", *weights)
+
+
+def _sketch_ratio(
+    law: SketchLaw | SignSketchLaw, output_text: Callable[[int], str], value: int, other: int
+) -> OutputRatio:
+    """Return the largest ratio of sketches: of a hash under which the values have different buckets, if there is one.
+
+    The hash, and the row of the matrix, are as likely for all values. Two columns of a Hadamard matrix differ somewhere.
+    """
+    width = law.width if isinstance(law, SignSketchLaw) else law.bits.values
+    first, second = (bucket_numbers(np.arange(law.hashes), np.array(each), width) for each in (value, other))
+    different = np.flatnonzero(first != second)
+    if not different.size:
+        return OutputRatio(value, other, "any", 1, 1)
+    number = int(different[0])
+    if isinstance(law, SketchLaw):
+        ratio = flips_ratio(law.bits, value, other)
+        bits = [int(law.bits.own >= law.bits.other), int(law.bits.own < law.bits.other)]
+        return replace(
+            ratio, output=f"any of hash {number} with bit {first[number]} {bits[0]} and bit {second[number]} {bits[1]}"
+        )
+    own, others = response_weights(law.response)
+    apart = int(first[number] ^ second[number])
+    row = apart & -apart  # where the two columns differ
+    sign = (row & int(first[number])).bit_count() % 2
+    weights = (own, others) if own >= others else (others, own)
+    code = 2 * (number * law.width + row) + (sign if own >= others else 1 - sign)
+    return OutputRatio(value, other, output_text(code), *weights)
 
 
 def _largest_bit_ratio(numerators: tuple[int, int], denominators: tuple[int, int]) -> tuple[Fraction | None, int]:

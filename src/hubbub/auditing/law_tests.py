@@ -17,10 +17,13 @@ from hubbub.auditing.hashed_output_tests import bucket_scores, hashed_output_tes
 from hubbub.auditing.listed_output_tests import likelihood_scores, listed_output_tests, uniform_scores
 from hubbub.auditing.output_cells import output_cells
 from hubbub.auditing.serial_tests import correlation_test, serial_tests
+from hubbub.auditing.sketch_tests import sketch_tests, wrong_scores
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import (
     BloomRappor,
+    CountMeanSketch,
     DBitFlip,
+    HadamardCountMeanSketch,
     LocalHashing,
     Matrix,
     Mechanism,
@@ -29,6 +32,7 @@ from hubbub.mechanisms import (
     SampleOneWithFakes,
 )
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
+from hubbub.mechanisms.hadamard_response import ListedSets
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.mechanisms.several_attributes import SeveralAttributes
 
@@ -89,6 +93,9 @@ def _single_tests(
         tests = filter_tests(mechanism, positions, codes)
         listed = positions != mechanism.rest_position
         return tests, Scores(filter_scores(mechanism, positions, codes, rng), positions[listed])
+    if isinstance(mechanism, CountMeanSketch | HadamardCountMeanSketch):
+        tests = sketch_tests(mechanism, positions, codes)
+        return tests, Scores(wrong_scores(mechanism, positions, codes, rng), positions)
     if isinstance(mechanism, LocalHashing):
         tests = hashed_output_tests(mechanism, positions, codes)
         return tests, Scores(bucket_scores(mechanism, positions, codes, rng), positions)
@@ -106,6 +113,9 @@ def _single_tests(
     if isinstance(mechanism, RandomizedResponse):
         kept = int(np.count_nonzero(codes == positions))
         tests.append(binomial_test("how often the value itself is sent", kept, len(codes), mechanism.support.true))
+    if isinstance(mechanism, ListedSets):
+        kept = int(np.count_nonzero(mechanism.holds(codes, positions)))
+        tests.append(binomial_test("how often the value's set is hit", kept, len(codes), mechanism.member_chance))
     return tests, Scores(uniform_scores(cells, rng), positions[cells.kept], likelihood_scores(cells, rng))
 
 

@@ -9,7 +9,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.auditing.closed_form_ratios import alike_ratio, closed_form_ratio, output_text_of, unclamped_ratio
+from hubbub.auditing.closed_form_ratios import (
+    alike_ratio,
+    closed_form_ratio,
+    different_values,
+    output_text_of,
+    unclamped_ratio,
+)
 from hubbub.auditing.exact_ratios import OutputRatio, enclose_largest_rate, to_arb, unproven
 from hubbub.auditing.planar_ratios import enclose_planar_rate, own_cell_ratio
 from hubbub.auditing.possible_pairs import PairScores, table_scores
@@ -77,9 +83,9 @@ def value_ratios(part: Mechanism) -> Generator[Progress, None, ValueRatios]:
     law, text, size = part.law, output_text_of(part), len(part.domain)
     if isinstance(law, FixedLaw):
         return _fixed_ratios(law, text)
-    alike = alike_ratio(law, text)
+    alike = alike_ratio(law, text, *different_values(law, size))
     if alike is not None:
-        return _alike_ratios(lambda value, other: alike_ratio(law, text, value, other) or alike, size)
+        return _alike_ratios(lambda value, other: alike_ratio(law, text, value, other) or alike, alike, size)
     if isinstance(law, LineNoiseLaw) and not law.clamped:
         return _unclamped_ratios(law, text)
     if isinstance(law, PlanarGeometricLaw) and part.domain.grid is not None:
@@ -105,9 +111,9 @@ def _fixed_ratios(law: FixedLaw, text: Callable[[int], str]) -> ValueRatios:
     return ValueRatios(PairScores(lambda value: np.where(codes == codes[value], 0.0, math.inf), highest), 0.0, of)
 
 
-def _alike_ratios(largest: Callable[[int, int], OutputRatio], size: int) -> ValueRatios:
-    """Return the ratios of values of which any two have the same."""
-    score = _log_bound(largest(0, 1))
+def _alike_ratios(largest: Callable[[int, int], OutputRatio], alike: OutputRatio, size: int) -> ValueRatios:
+    """Return the ratios of values of which any two have the same, or none more than `alike`."""
+    score = _log_bound(alike)
 
     def row(value: int) -> Floats:
         scores = np.full(size, score)

@@ -16,7 +16,10 @@ from hubbub.channels.convolution import ConvolutionChannel
 from hubbub.channels.dense import DenseChannel
 from hubbub.channels.diagonal_plus_constant import DiagonalPlusConstantChannel
 from hubbub.channels.exponential_decay import DecayChannel, DecayLine
+from hubbub.channels.hadamard_sums import HadamardBlocksChannel
 from hubbub.channels.lattice_window import LatticeWindow
+from hubbub.channels.projective_sums import HyperplaneChannel
+from hubbub.channels.sketches import BitSketchChannel, SignSketchChannel
 from hubbub.channels.sliding_window import WindowChannel
 from hubbub.channels.sparse import SparseChannel
 from hubbub.channels.stacked import StackedChannel
@@ -25,6 +28,7 @@ from hubbub.channels.stair_windows import StairChannel
 __all__ = [
     "AskedBitsChannel",
     "BitSetChannel",
+    "BitSketchChannel",
     "BloomChannel",
     "Channel",
     "ConcatenatedChannel",
@@ -33,11 +37,14 @@ __all__ = [
     "DecayLine",
     "DenseChannel",
     "DiagonalPlusConstantChannel",
+    "HadamardBlocksChannel",
     "HashedSetChannel",
+    "HyperplaneChannel",
     "LatticeWindow",
     "ProductChannel",
     "ReindexedChannel",
     "RestrictedChannel",
+    "SignSketchChannel",
     "SparseChannel",
     "StackedChannel",
     "StairChannel",

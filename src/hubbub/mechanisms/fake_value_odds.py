@@ -11,7 +11,9 @@ from hubbub.core.arrays import Codes, Floats
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle, SetValuedOracle
 from hubbub.mechanisms.geometric import Geometric
+from hubbub.mechanisms.hadamard_response import ListedSets
 from hubbub.mechanisms.randomized_response import RandomizedResponse
+from hubbub.mechanisms.sketches import HadamardCountMeanSketch
 from hubbub.mechanisms.staircase import Staircase
 from hubbub.mechanisms.subset_selection import SubsetSelection
 
@@ -34,7 +36,7 @@ def fake_value_odds(mechanism: Mechanism, fakes: Floats) -> FakeValueOdds | None
 
     `fakes` is the distribution of fake values. None where the outputs are neither sets of values nor listed.
     """
-    if isinstance(mechanism, FrequencyOracle):
+    if isinstance(mechanism, FrequencyOracle) and not isinstance(mechanism, ListedSets | HadamardCountMeanSketch):
         return _set_odds(mechanism, fakes)
     codes = _distinct_outputs(mechanism)
     return None if codes is None else _listed_odds(mechanism, fakes, codes)

@@ -51,6 +51,41 @@ class FrequencyOracle(Mechanism):
         places = self.domain.places
         return None if places is None else support_score(places, *self.support, self.set_sums)
 
+    def unbiased_shares(self, held: Floats, total: float) -> Floats:
+        """Return unbiased shares of all values, from the numbers of outputs whose sets hold each.
+
+        Parameters
+        ----------
+        held
+            What `support_counts` returns.
+        total
+            The number of outputs.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shares, which may be negative.
+        """
+        true, other = self.support
+        return np.asarray((held / total - other) / (true - other))
+
+    def share_variance(self, shares: Floats) -> Floats:
+        """Return the variance of each unbiased share that follows from one output.
+
+        Parameters
+        ----------
+        shares
+            The true shares of some values.
+
+        Returns
+        -------
+        numpy.ndarray
+            A variance for each share.
+        """
+        true, other = self.support
+        held = other + shares * (true - other)
+        return np.asarray(held * (1.0 - held) / (true - other) ** 2)
+
     def _check(self) -> None:
         name = type(self).__name__
         check_domain(self.domain, Domain, name, DOMAIN_REMEDY)

@@ -74,8 +74,8 @@ class ValueByValue:
         """The standard deviation of the share of a value that nobody holds, for each value: all the same."""
         variance = 0.0
         for own, part in zip(self._sent, self._parts.tolist(), strict=True):
-            true, other = _support(own.mechanism)
-            variance += part**2 * other * (1.0 - other) / (true - other) ** 2 * own.mean_spread
+            nobody = cast("FrequencyOracle", own.mechanism).share_variance(np.zeros(1))
+            variance += part**2 * float(nobody[0]) * own.mean_spread
         return np.full(self._kept.size, math.sqrt(variance))
 
 
@@ -199,11 +199,10 @@ class _Equations(NamedTuple):
 
 def _set_equations(own: WeightedOutputs, kept: Positions) -> _Equations:
     """Return u_x = v_x for each value."""
-    true, other = _support(own.mechanism)
     shares = _oracle_shares(own, kept)
-    held = np.clip(other + (true - other) * shares, 0.0, 1.0)
     weights = np.full(kept.size, own.total / _oracle_variance(own.mechanism, kept.size))
-    variances = held * (1.0 - held) / (true - other) ** 2 / own.total
+    single = cast("FrequencyOracle", own.mechanism).share_variance(shares)
+    variances = np.maximum(single, 0.0) / own.total  # where noise carries a share far beyond 0 or 1
     return _Equations(np.eye(kept.size), shares, weights, own.total, variances)
 
 
@@ -230,26 +229,16 @@ def _kept_values(reports: Reports) -> Positions:
     return np.arange(len(reports.domain)) if among is None else among
 
 
-def _support(mechanism: Mechanism) -> tuple[float, float]:
-    return cast("FrequencyOracle", mechanism).support
-
-
 def _oracle_shares(own: WeightedOutputs, kept: Positions) -> Floats:
     """Return u for the values that are kept."""
-    true, other = _support(own.mechanism)
-    held = (
-        own.counts
-        if own.codes is None
-        else cast("FrequencyOracle", own.mechanism).support_counts(own.codes, own.counts)
-    )
-    return np.asarray((held[kept] / own.total - other) / (true - other))
+    oracle = cast("FrequencyOracle", own.mechanism)
+    held = own.counts if own.codes is None else oracle.support_counts(own.codes, own.counts)
+    return oracle.unbiased_shares(held, own.total)[kept]
 
 
 def _oracle_variance(mechanism: Mechanism, size: int) -> float:
     """Return the variance of u_x of one output, if all values are equally frequent."""
-    true, other = _support(mechanism)
-    held = other + (true - other) / size
-    return held * (1.0 - held) / (true - other) ** 2
+    return float(cast("FrequencyOracle", mechanism).share_variance(np.array([1.0 / size]))[0])
 
 
 def _oracle_noise(mechanism: Mechanism, size: int) -> float:

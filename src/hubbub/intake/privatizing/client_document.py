@@ -35,16 +35,8 @@ from hubbub.mechanisms.longitudinal import Longitudinal
 
 CLIENT_FORMAT_VERSION = 1
 OWN_KIND = "matrix"  # what a mechanism that is not hubbub's own is to clients: a table of outputs
-COUNTS = (
-    "width",
-    "size",
-    "buckets",
-    "reach",
-    "bits",
-    "cohorts",
-    "hashes",
-    "rest",
-)  # entries of laws that are no probabilities
+# Entries of laws that are no probabilities.
+COUNTS = ("width", "size", "buckets", "reach", "bits", "blocks", "prime", "cohorts", "hashes", "rest")
 BOX = ("south", "west", "north", "east")
 
 
