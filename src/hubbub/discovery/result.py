@@ -110,7 +110,7 @@ class Discovery(Portable):
         return max(each.missed_at_most for each in self.rounds)
 
     def chance(self, share: float) -> float:
-        """Return how likely a word with this share is found, by as many people and with the cutoffs of this search.
+        """Return a lower bound of how likely a word with this share is found, by as many people and with these cutoffs.
 
         More reports than the cutoff have to support it in every round. Its prefixes are at least as frequent as the
         word, and reports of different rounds are independent, so this is the product over the rounds of binomial
@@ -129,7 +129,7 @@ class Discovery(Portable):
         return float(self._chances(np.array([validation.share(share, "share", "Discovery.chance")]))[0])
 
     def findable(self, chance: float = USUAL_CHANCE) -> float:
-        """Return the smallest share with which a word is found with this probability.
+        """Return a share from which on a word is found with this probability, or a larger one.
 
         Parameters
         ----------
@@ -178,13 +178,13 @@ class Discovery(Portable):
         str
             What was found, how far the numbers can be trusted, what could have been missed, and what people spent.
         """
-        level = whole_percent(self.level)
+        level, chance = whole_percent(self.level), whole_percent(USUAL_CHANCE)
         return " ".join(
             [
                 self.sentence,
                 f"All intervals hold at once with a probability of {level}.",
                 f"With the same probability, no word that was not found has more than {percent(self.missed_at_most)}.",
-                f"A word with {percent(self.findable())} is found with a probability of {whole_percent(USUAL_CHANCE)}.",
+                f"A word with {percent(self.findable())} is found with a probability of {chance} or more.",
                 f"Each of {plural(self.users, 'person', 'people')} reported once, and spent epsilon {self.epsilon:g}.",
             ]
         )
