@@ -18,6 +18,7 @@ PEERS = HERE.parent / "docs" / "explanation" / "peers.md"
 UNKNOWN_RUN = "earlier runs of the same program, whose commands were not kept"
 COVERAGE = ("sets", "sets_against_likelihood")
 PEER_RESULTS = ("peers", "first_use")
+REPEATED = HERE.parent / "docs" / "explanation" / "repeated-reports.md"
 ORDER = (
     "maximum",
     "peers",
@@ -48,12 +49,14 @@ ORDER = (
     "fakes",
     "plan",
     "support_plans",
+    "discovery",
     "sets",
     "resolve",
     "regions",
     "compare",
     "trend",
     "fit",
+    "longitudinal",
     "accuracy",
     "best_stop",
     "few_values",
@@ -91,6 +94,7 @@ def main() -> None:
     PAGE.write_text(page())
     REPORT.write_text(with_coverage(REPORT.read_text()))
     PEERS.write_text(with_peers(PEERS.read_text()))
+    REPEATED.write_text(with_ways(REPEATED.read_text()))
 
 
 def page() -> str:
@@ -140,6 +144,13 @@ def with_peers(text: str) -> str:
     head = "| problem | tool | settings | seconds | gap | below best | what it says |\n|---|---|---|---|---|---|---|\n"
     text = _filled(text, head, times)
     return _filled(text, "| tool | what was done | outcome |\n|---|---|---|\n", tools)
+
+
+def with_ways(text: str) -> str:
+    """Return the page on repeated reports with the three ways to read them as they were measured."""
+    head = "| mechanism and reports | | joint, product, average |\n|---|---|---|\n"
+    measured = [(row["problem"], row["measured"], row["reached"]) for row in stored_rows("longitudinal")]
+    return _filled(text, head, [(name, what.partition(",")[0], reached) for name, what, reached in measured])
 
 
 def _filled(text: str, head: str, rows: list[tuple[str, ...]]) -> str:

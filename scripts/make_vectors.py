@@ -481,6 +481,31 @@ STUDIES: dict[str, dict[str, VectorStudy]] = {
             INTEGERS, mechanism("d-bit-flip", epsilon=1.0, buckets=3, bits=1), WHOLE, ALL_CALLS, cases=60
         ),
     },
+    "bloom-rappor": {
+        "words": VectorStudy(
+            WORDS,
+            mechanism("bloom-rappor", cohorts=9, bits=16, hashes=2, f="'1/2'", p=0.5, q=0.75),
+            ("a", "b", 7),
+            ALL_CALLS,
+        ),
+        "any text": VectorStudy(
+            WORDS,
+            mechanism("bloom-rappor", cohorts=1000, bits=21, hashes=3, epsilon=3.0, first=1.0, rest="'b'"),
+            ("a", "b", 7, "another text", "\u00e9\u20ac\U0001f600", "x" * 60, "0"),
+            ALL_CALLS,
+            cases=120,
+        ),
+        "nothing permanent": VectorStudy(
+            WORDS,
+            mechanism("bloom-rappor", cohorts=4, bits=8, hashes=2, f=0, p=0.25, q="'2/3'"),
+            ("a", "b", 7),
+            ALL_CALLS,
+            cases=40,
+        ),
+        "one report": VectorStudy(
+            WORDS, mechanism("bloom-rappor", cohorts=1, bits=8, hashes=16, epsilon=2.0), ("a", "b", 7), ALL_CALLS, cases=60
+        ),
+    },
     "subset-selection": {
         "integers": VectorStudy(INTEGERS, mechanism("subset-selection", epsilon=1.0), WHOLE),
         "all but one": VectorStudy(INTEGERS, mechanism("subset-selection", epsilon=1.0, size=6), WHOLE, cases=80),
@@ -496,6 +521,54 @@ STUDIES: dict[str, dict[str, VectorStudy]] = {
     "piecewise": {
         "integers": VectorStudy(INTEGERS, mechanism("piecewise", epsilon=2.0), WHOLE),
         "bins": VectorStudy(EVEN, mechanism("pm", epsilon=1.0, reach=0), LINE, cases=60),
+    },
+    "duchi": {
+        "integers": VectorStudy(INTEGERS, mechanism("duchi", epsilon=1.0), WHOLE, cases=80),
+        "bins": VectorStudy(EVEN, mechanism("duchi", epsilon=3.0), LINE, cases=60),
+    },
+    "staircase": {
+        "integers": VectorStudy(INTEGERS, mechanism("staircase", epsilon=1.0), WHOLE),
+        "bins": VectorStudy(EVEN, mechanism("staircase", epsilon=4.0, gamma="'1/3'"), LINE, cases=80),
+        "small epsilon": VectorStudy(INTEGERS, mechanism("staircase", epsilon=1e-3, gamma=1), WHOLE, cases=60),
+        "large numbers": VectorStudy(
+            FAR, mechanism("staircase", epsilon=0.5), (9007199254740991, "9007199254740992"), cases=60
+        ),
+    },
+    "unary": {
+        "words": VectorStudy(WORDS, mechanism("unary", p="'3/4'", q=0.1), ("a", "b", 7)),
+        "integers": VectorStudy(INTEGERS, mechanism("unary", p=0.5, q="'1/6'"), WHOLE, cases=80),
+    },
+    "hadamard-response": {
+        "integers": VectorStudy(INTEGERS, mechanism("hadamard-response", epsilon=1.0), WHOLE),
+        "four blocks": VectorStudy(
+            "kind = 'integers'\nlow = 0\nhigh = 22", mechanism("hr", epsilon=0.5, blocks=4), (0, 3, 7, 21, 22), cases=80
+        ),
+        "blocks of one": VectorStudy(WORDS, mechanism("hadamard-response", epsilon=6.0), ("a", "b", 7), cases=60),
+    },
+    "projective-response": {
+        "integers": VectorStudy(INTEGERS, mechanism("projective-response", epsilon=1.0), WHOLE),
+        "five coordinates": VectorStudy(
+            "kind = 'integers'\nlow = 0\nhigh = 99",
+            mechanism("pgr", epsilon=0.5, prime=3),
+            (0, 1, 4, 39, 57, 99),
+            cases=100,
+        ),
+        "a large prime": VectorStudy(
+            "kind = 'integers'\nlow = 0\nhigh = 299", mechanism("pgr", epsilon=4.6), (0, 1, 102, 299), cases=60
+        ),
+        "sets of one": VectorStudy(WORDS, mechanism("projective-response", epsilon=5.0), ("a", "b", 7), cases=60),
+    },
+    "count-mean-sketch": {
+        "integers": VectorStudy(
+            INTEGERS, mechanism("count-mean-sketch", epsilon=1.0, hashes=5, width=7), WHOLE, cases=100
+        ),
+        "words": VectorStudy(WORDS, mechanism("cms", epsilon=3.0, hashes=1000, width=17), ("a", "b", 7), cases=60),
+    },
+    "hadamard-count-mean-sketch": {
+        "integers": VectorStudy(
+            INTEGERS, mechanism("hadamard-count-mean-sketch", epsilon=1.0, hashes=5, width=8), WHOLE, cases=100
+        ),
+        "defaults": VectorStudy(WORDS, mechanism("hcms", epsilon=3.0), ("a", "b", 7), cases=80),
     },
     "local-hashing": {
         "integers": VectorStudy(INTEGERS, mechanism("local-hashing", epsilon=1.0), WHOLE),
@@ -578,6 +651,14 @@ def value_vectors() -> list[dict[str, Any]]:
 
 
 ODD_RESPONSES: dict[str, tuple[str, tuple[Any, ...]]] = {  # by the kind: a study, and texts that it did not write
+    "bloom-rappor": (
+        "words",
+        (
+            *("", "0", "0:0x0001", "0:0x0001:0x0000", "0:0x0001:0x0007", "9:0x0001:0x0003", "-1:0x0001:0x0003"),
+            *("0:0x0001:0x0003:0", "0:0x01:0x0003", "0:0x000001:0x0003", "x:0x0001:0x0003", "0:0xzz01:0x0003"),
+            *("0:0x0001:0x0003\n", None, 4711, ["0:0x0001:0x0003"]),
+        ),
+    ),
     "longitudinal-rappor": (
         "sixteen values",
         ("", "0x", "0xff", "0x0000ff", "zz", "0xzzzz", "-fff", "0X0001", None, 4711, ["0xffff"], "0xFFFF\n"),

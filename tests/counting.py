@@ -59,12 +59,22 @@ def places(mechanism: hb.Mechanism, outputs: Outputs) -> NDArray[np.int64]:
         keys, sent = (rows[:, 0].astype(np.int64) << 8 | rows[:, 1] for rows in (listed, outputs))
         lookup[keys] = np.arange(len(listed))
         return np.asarray(lookup[sent], dtype=np.int64)
+    if isinstance(mechanism, hb.BloomRappor):  # up to eight bits
+        lookup = np.full(mechanism.cohorts << 8, len(listed))
+        keys, sent = (rows["cohort"].astype(np.int64) << 8 | rows["bits"][:, 0] for rows in (listed, outputs))
+        lookup[keys] = np.arange(len(listed))
+        return np.asarray(lookup[sent], dtype=np.int64)
+    if isinstance(mechanism, hb.CountMeanSketch):  # up to eight buckets
+        keys, sent = (rows[:, 3].astype(np.int64) << 8 | rows[:, 4] for rows in (listed, outputs))
+        lookup = np.full(1 << 16, len(listed))
+        lookup[keys] = np.arange(len(listed))
+        return np.asarray(lookup[sent], dtype=np.int64)
     if listed.ndim == 2:  # pairs: all rows of a column, then the next column
         size = listed[-1] - listed[0] + 1
         away = outputs - listed[0]
         inside = ((away >= 0) & (away < size)).all(axis=1)
         return np.where(inside, away[:, 0] * size[1] + away[:, 1], len(listed))
-    if isinstance(mechanism, hb.Geometric):
+    if isinstance(mechanism, hb.Geometric | hb.Staircase):
         away = outputs - listed[0]
         return np.where((away >= 0) & (away < len(listed)), away, len(listed))
     if mechanism.answers_in_domain:

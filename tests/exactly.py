@@ -25,17 +25,23 @@ from hubbub.client import Noise, acceptance_probability, axis_noise, bucket_of
 from hubbub.domains import LineDomain
 from hubbub.mechanisms.local_hashing import HashedResponseLaw
 from hubbub.mechanisms.longitudinal_response import TwoStageHashedLaw
+from hubbub.mechanisms.sketches import SignSketchLaw, SketchLaw
 from hubbub.sampling import (
     AskedBitsLaw,
     BitFlipLaw,
+    BloomLaw,
+    EndResponseLaw,
     FixedLaw,
+    FractionFlipLaw,
     FractionResponseLaw,
     Law,
     LineNoiseLaw,
+    NoisyFilterLaw,
     PlanarGeometricLaw,
     PlanarTableLaw,
     ResponseLaw,
     SetResponseLaw,
+    StaircaseLaw,
     SubsetLaw,
     TableLaw,
     TwoAnswerLaw,
@@ -133,6 +139,35 @@ def response_rows(law: ResponseLaw) -> Table:
     return [[other + law.keep / one * (own == place) for place in range(law.values)] for own in range(law.values)]
 
 
+def stair_chance(law: StaircaseLaw, steps: int) -> Fraction:
+    """Return the probability of so much noise: that of its stair, over the places of the stair."""
+    reached, stair, places = law.reach, 0, 2 * law.reach + 1
+    while abs(steps) > reached:
+        reached, stair, places = reached + law.stair, stair + 1, law.stair
+    return law.stairs.probability(stair) / places
+
+
+def broken_stairs(mechanism: hb.Mechanism, law: StaircaseLaw) -> list[tuple[int, ...]]:
+    """Return where staircase noise tells any two values more apart than it promises.
+
+    Of few values, all pairs and all outputs up to five stairs away. Beyond, and of many, neighbouring stairs: a block
+    of them and a bit, since each block is the one before times the same number, and no two values are further apart.
+    """
+    bound, values = limit(Fraction(mechanism.epsilon), Fraction(1)), law.values
+    chances = [law.stairs.probability(0) / (2 * law.reach + 1)]
+    chances += [law.stairs.probability(stair) / law.stair for stair in range(1, len(law.stairs.steps) + 3)]
+    broken: list[tuple[int, ...]] = [
+        (stair,)
+        for stair, pair in enumerate(pairwise(chances))
+        if not (keeps(*pair, bound) and keeps(*pair[::-1], bound))
+    ]
+    if values <= 6:
+        outputs = range(-5 * law.stair, 6 * law.stair + 1)
+        rows = [[stair_chance(law, output - own) for output in outputs] for own in range(values)]
+        broken += broken_pairs(mechanism, rows)
+    return broken
+
+
 def set_response_rows(law: SetResponseLaw, values: int) -> Table:
     """Return the rows of responses with a set of outputs for each value."""
     one = Fraction(1 << law.width)
@@ -146,9 +181,9 @@ def set_response_rows(law: SetResponseLaw, values: int) -> Table:
     return rows
 
 
-def flip_rows(law: BitFlipLaw) -> Table:
+def flip_rows(law: BitFlipLaw | FractionFlipLaw) -> Table:
     """Return the probabilities of all rows of bits, in the order of whole numbers."""
-    one = Fraction(1 << law.width)
+    one = Fraction(1 << law.width if isinstance(law, BitFlipLaw) else 1)
     ones = [
         [(law.own if own == value else law.other) / one for value in range(law.values)] for own in range(law.values)
     ]
@@ -190,6 +225,59 @@ def asked_rows(law: AskedBitsLaw) -> Table:
     return rows
 
 
+def filter_rows(law: NoisyFilterLaw) -> Table:
+    """Return the probabilities of cohorts with rows of bits, in the order of whole numbers, last bit first."""
+    cohorts, values, bits = len(law.filters.packed), law.filters.packed.shape[1], law.filters.bits
+    rows: Table = [[] for _ in range(values)]
+    for cohort, own in product(range(cohorts), range(values)):
+        places = np.flatnonzero(np.unpackbits(law.filters.packed[cohort, own], count=bits)).tolist()
+        several = [set(places)]
+        if own == law.filters.rest:
+            several = [set(drawn) for drawn in product(range(bits), repeat=law.filters.hashes)]
+        rows[own] += [
+            sum(
+                (
+                    math.prod(
+                        chance if number >> bit & 1 else 1 - chance
+                        for bit, chance in enumerate(law.one if bit in held else law.zero for bit in range(bits))
+                    )
+                    for held in several
+                ),
+                Fraction(0),
+            )
+            / (cohorts * len(several))
+            for number in range(1 << bits)
+        ]
+    return rows
+
+
+def filter_ratios(law: BloomLaw) -> Callable[[int], tuple[Fraction, Fraction]]:
+    """Return the probabilities of what tells most, bit by bit, over all cohorts and pairs of listed values.
+
+    Where one value stands for any text, two texts may differ in all bits that they set.
+    """
+    filters, wrong = law.permanent.filters, law.permanent.zero
+    assert law.permanent.one == 1 - wrong
+    pairs = set()
+    for packed in filters.packed:
+        sets = [frozenset(np.flatnonzero(np.unpackbits(row, count=filters.bits)).tolist()) for row in packed]
+        listed = {own for place, own in enumerate(sets) if place != filters.rest}
+        pairs |= {(len(one - other), len(other - one)) for one, other in product(listed, listed)}
+    if filters.rest >= 0:
+        sizes = range(1, filters.hashes + 1)
+        pairs = {(one, other) for one, other in product(sizes, sizes) if one + other <= filters.bits}
+
+    def ratio(reports: int) -> tuple[Fraction, Fraction]:
+        ones, zeros = (
+            ((1 - wrong) * own + wrong * other) / (wrong * own + (1 - wrong) * other)
+            for own, other in ((law.q**reports, law.p**reports), ((1 - law.p) ** reports, (1 - law.q) ** reports))
+        )
+        largest = max(ones**first * zeros**second for first, second in pairs)
+        return largest, Fraction(1)
+
+    return ratio
+
+
 def subset_rows(law: SubsetLaw) -> Table:
     """Return the probabilities of all subsets, in the order of `combinations`."""
     out = Fraction(law.out, 1 << law.width)
@@ -203,6 +291,48 @@ def hashed_rows(law: HashedResponseLaw, values: int, seed: int) -> Table:
     """Return the probabilities of the buckets, given a seed."""
     rows = response_rows(law.response)
     return [rows[bucket_of(seed, own, law.response.values)] for own in range(values)]
+
+
+def sketch_rows(law: SketchLaw, values: int) -> Table:
+    """Return the probabilities of the bits of each hash, in the order of hashes and of numbers; the last bit is first.
+
+    The hash is computed as the client does.
+    """
+    width, one = law.bits.values, Fraction(1 << law.bits.width)
+    return [
+        [
+            math.prod(
+                (
+                    chance if number >> place & 1 else 1 - chance
+                    for place, chance in enumerate(
+                        (law.bits.own if each == bucket_of(hash_, own, width) else law.bits.other) / one
+                        for each in range(width)
+                    )
+                ),
+                start=Fraction(1, law.hashes),
+            )
+            for hash_ in range(law.hashes)
+            for number in range(1 << width)
+        ]
+        for own in range(values)
+    ]
+
+
+def sign_rows(law: SignSketchLaw, values: int) -> Table:
+    """Return the probabilities of each hash, row and sign; the matrix is made by Sylvester's construction."""
+    matrix = np.array([[1]])
+    while len(matrix) < law.width:
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
+    right, wrong = response_rows(law.response)[0]
+    return [
+        [
+            (right if matrix[row, bucket_of(hash_, own, law.width)] == sign else wrong) / law.hashes / law.width
+            for hash_ in range(law.hashes)
+            for row in range(law.width)
+            for sign in (1, -1)
+        ]
+        for own in range(values)
+    ]
 
 
 def table_row(law: TableLaw, own: int) -> list[Fraction]:
@@ -240,8 +370,12 @@ def rows_of(law: Law, values: int, seed: int = 5) -> Table:
         return [[other + law.keep * (own == place) for place in range(values)] for own in range(values)]
     if isinstance(law, TwoAnswerLaw):
         return [[chance, 1 - chance] for chance in law.chances]
-    if isinstance(law, BitFlipLaw):
+    if isinstance(law, BitFlipLaw | FractionFlipLaw):
         return flip_rows(law)
+    if isinstance(law, EndResponseLaw):
+        to_far = [Fraction(own, values - 1) for own in range(values)]
+        near, far = response_rows(law.response)
+        return [[(1 - share) * one + share * other for one, other in zip(near, far, strict=True)] for share in to_far]
     if isinstance(law, TwoStageFlipLaw):
         width = law.permanent.width
         ones = (
@@ -254,8 +388,14 @@ def rows_of(law: Law, values: int, seed: int = 5) -> Table:
     if isinstance(law, TwoStageHashedLaw):
         rows = two_response_rows(law.response)
         return [rows[bucket_of(seed, own, law.response.permanent.values)] for own in range(values)]
+    if isinstance(law, BloomLaw):
+        return filter_rows(law.once)
     if isinstance(law, AskedBitsLaw):
         return asked_rows(law)
+    if isinstance(law, SketchLaw):
+        return sketch_rows(law, values)
+    if isinstance(law, SignSketchLaw):
+        return sign_rows(law, values)
     if isinstance(law, SubsetLaw):
         return subset_rows(law)
     if isinstance(law, SetResponseLaw):
@@ -416,7 +556,10 @@ def broken_memory(mechanism: hb.Mechanism, law: TwoStageLaw) -> list[int]:
     Of bits, what tells most is that all reports have a one in one value's bit and a zero in the other's: a bit of m
     reports is the sum over both permanent bits. Of responses, it is that all reports are one of the two values.
     """
-    ratios = flip_ratios(law) if isinstance(law, TwoStageFlipLaw) else response_ratios(law)
+    if isinstance(law, BloomLaw):
+        ratios = filter_ratios(law)
+    else:
+        ratios = flip_ratios(law) if isinstance(law, TwoStageFlipLaw) else response_ratios(law)
     return [
         reports
         for reports in (1, 2, 3, 10, 200)
@@ -470,6 +613,13 @@ def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
     if isinstance(law, AskedBitsLaw):
         few_bits = hb.Rappor(hb.Categories([0, 1]), mechanism.epsilon * 2 / min(2, law.asked))  # of two values
         return violations(few_bits, replace(law.bits, values=2))
+    if isinstance(law, BloomLaw):
+        high, low = filter_ratios(replace(law, p=Fraction(0), q=Fraction(1)))(1)
+        whole = [] if keeps(high, low, limit(claim, Fraction(1))) else ["all reports"]
+        small = law.permanent.cohorts << law.permanent.filters.bits <= 256 and values <= 4
+        return [*broken_memory(mechanism, law), *whole, *(broken_pairs(mechanism, filter_rows(law.permanent)) * small)]
+    if isinstance(law, SketchLaw):  # of one hash: values in different buckets, as with noisy bits
+        return violations(hb.Rappor(hb.Categories([0, 1]), mechanism.epsilon), replace(law.bits, values=2))
     if isinstance(law, TwoStageLaw):
         return [*broken_memory(mechanism, law), *violations(mechanism, law.permanent)]
     if isinstance(law, PlanarTableLaw):
@@ -477,10 +627,15 @@ def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
         return broken_pairs(mechanism, clipped_rows(law, mechanism.domain))
     if isinstance(law, LineNoiseLaw) and not law.clamped:
         return broken_noise(law.noise, 1.0, mechanism.epsilon)
-    if isinstance(law, HashedResponseLaw):
+    if isinstance(law, StaircaseLaw):
+        return broken_stairs(mechanism, law)
+    if isinstance(law, EndResponseLaw):
+        # Of many values, both ends: every row of the others is between theirs.
+        return broken_pairs(mechanism, rows_of(law, values)) if values <= 8 else violations(mechanism, law.response)
+    if isinstance(law, HashedResponseLaw | SignSketchLaw):
         law = law.response
         values = law.values
-    few = {BitFlipLaw: 5, SubsetLaw: 10}.get(type(law), 8)
+    few = {BitFlipLaw: 5, FractionFlipLaw: 5, SubsetLaw: 10}.get(type(law), 8)
     if values <= few or isinstance(mechanism, hb.Matrix):
         return broken_pairs(mechanism, rows_of(law, values))
     bound = limit(claim, Fraction(1))
@@ -495,8 +650,9 @@ def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
         inside = Fraction((1 << law.width) - law.out, math.comb(values - 1, law.size - 1))
         outside = Fraction(law.out, math.comb(values - 1, law.size))
         return [] if keeps(inside, outside, bound) and keeps(outside, inside, bound) else ["subsets"]
-    if isinstance(law, BitFlipLaw):  # only the bits of the two values matter
-        mine, others = ([(1 << law.width) - one, one] for one in (law.own, law.other))
+    if isinstance(law, BitFlipLaw | FractionFlipLaw):  # only the bits of the two values matter
+        whole = 1 << law.width if isinstance(law, BitFlipLaw) else 1
+        mine, others = ([whole - one, one] for one in (law.own, law.other))
         both = list(product((0, 1), repeat=2))
         return [(a, b) for a, b in both if not keeps(mine[a] * others[b], others[a] * mine[b], bound)]
     if isinstance(law, LineNoiseLaw):

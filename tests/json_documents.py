@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hubbub as hb
 from terminal import hubbub
 
 DRINKS = """version = 1
@@ -128,6 +129,11 @@ def write_inputs(folder: Path) -> None:
     (folder / "parts.csv").write_text("output\n" + "low\nhigh\nlow\n" * 20)
     for name in ("cells", "same"):
         (folder / f"{name}.csv").write_text("output\n" + "0\n0\n0\n1\n1\n2\n3\n" * 20)
+    for name, other in (("search", None), ("other", "b")):
+        search = hb.PrefixSearch("ab", length=2, epsilon=3.0, prefix_lengths=[1, 2], other=other)
+        (folder / f"{name}.json").write_text(search.to_json())
+    words = search.privatize(["a"] * 60 + ["bb"] * 40, rng=1).tolist()
+    (folder / "words.csv").write_text("round,output\n" + "".join(f"{turn},{s}:{b}\n" for turn, s, b in words))
     features = [
         {"type": "Feature", "properties": {"name": name}, "geometry": {"type": "Polygon", "coordinates": ring}}
         for name, ring in (("west", SQUARE), ("far", FAR))
@@ -177,6 +183,7 @@ RUNS: dict[str, list[str]] = {
         "independence people.toml people.csv --json",
         "independence pair.toml alone.csv --attributes sex,town --json",
     ],
+    "discover": ["discover search.json words.csv --json", "discover other.json words.csv --json"],
     "plan": [
         "plan drinks.toml --users 1000 --method inv-p --values all --json",
         "plan drinks.toml --target 0.05 --method inv-p --truth uniform --truth zipf --json",

@@ -192,6 +192,39 @@ def sliding_windows(draw: st.DrawFn) -> hb.SquareWave | hb.Piecewise:
 
 
 @st.composite
+def staircases(draw: st.DrawFn) -> hb.Staircase:
+    """Staircase noise; epsilon is kept where outputs can be listed."""
+    domain = draw(integers())
+    return hb.Staircase(domain, draw(epsilons(0.2)), draw(st.none() | st.floats(0.01, 1.0)))
+
+
+@st.composite
+def unaries(draw: st.DrawFn) -> hb.Unary:
+    """Unary encoding with any two probabilities, in hundredths."""
+    q = draw(st.integers(1, 98))
+    return hb.Unary(draw(categories() | integers()), Fraction(draw(st.integers(q + 1, 99)), 100), Fraction(q, 100))
+
+
+@st.composite
+def listed_sets(draw: st.DrawFn) -> hb.HadamardResponse | hb.ProjectiveResponse:
+    """Hadamard response in any number of blocks, and projective response over small primes."""
+    domain, epsilon = draw(categories() | integers()), draw(epsilons())
+    if draw(st.booleans()):
+        return hb.ProjectiveResponse(domain, epsilon, draw(st.sampled_from([None, 2, 3, 5])))
+    exponent = draw(st.none() | st.integers(0, (2 * len(domain) - 1).bit_length() - 1))
+    return hb.HadamardResponse(domain, epsilon, None if exponent is None else 1 << exponent)
+
+
+@st.composite
+def sketches(draw: st.DrawFn) -> hb.CountMeanSketch | hb.HadamardCountMeanSketch:
+    """Sketches of a few hashes, also of a single one."""
+    domain, epsilon, hashes = draw(categories() | integers()), draw(epsilons()), draw(st.integers(1, 6))
+    if draw(st.booleans()):
+        return hb.CountMeanSketch(domain, epsilon, hashes, draw(st.integers(2, 20)))
+    return hb.HadamardCountMeanSketch(domain, epsilon, hashes, draw(st.sampled_from([2, 4, 8])))
+
+
+@st.composite
 def planar(draw: st.DrawFn, *, whole: bool = False) -> hb.Mechanism:
     """Planar mechanisms of all forms; epsilon times the cell is kept where exact sums are quick."""
     grid = draw(grids(whole=whole))
@@ -237,6 +270,19 @@ def asked_bits(draw: st.DrawFn, most: int = 6) -> hb.DBitFlip:
     return hb.DBitFlip(domain, draw(epsilons()), buckets, draw(st.integers(1, buckets)))
 
 
+@st.composite
+def bloom_filters(draw: st.DrawFn) -> hb.BloomRappor:
+    """RAPPOR with Bloom filters of a few texts, with and without a label for those that are not listed."""
+    texts = hb.Categories([f"text {place}" for place in range(draw(st.integers(2, 5)))])
+    sizes = draw(st.integers(1, 3)), draw(st.integers(6, 9)), draw(st.integers(1, 3))
+    rest = draw(st.sampled_from([None, "text 0"]))
+    if draw(st.booleans()):
+        epsilon = draw(epsilons())
+        return hb.BloomRappor(texts, *sizes, epsilon=epsilon, first=epsilon * draw(st.floats(0.1, 0.9)), rest=rest)
+    f, p = (Fraction(draw(st.integers(1, 9)), 10) for _ in range(2))
+    return hb.BloomRappor(texts, *sizes, f=f, p=p / 2, q=(p + 1) / 2, rest=rest)
+
+
 def pointing_mechanisms() -> st.SearchStrategy[hb.Mechanism]:
     """Mechanisms whose outputs point at sets of values."""
     domain = categories() | integers()
@@ -246,6 +292,7 @@ def pointing_mechanisms() -> st.SearchStrategy[hb.Mechanism]:
         longitudinal(),
         with_memory(),
         st.builds(hb.OptimizedUnary, domain, epsilons()),
+        unaries(),
         st.builds(hb.LocalHashing, domain, epsilons(), st.none() | st.integers(2, 9)),
         subset_selections(),
     )
@@ -279,7 +326,8 @@ def mechanisms() -> st.SearchStrategy[hb.Mechanism]:
     """Mechanisms of every kind on small domains."""
     return st.one_of(
         *(pointing_mechanisms(), asked_bits(), sliding_windows(), metric_mechanisms(), cloakings(), matrices()),
-        survey_designs(),
+        *(bloom_filters(), staircases(), st.builds(hb.Duchi, integers(), epsilons())),
+        *(survey_designs(), listed_sets(), sketches()),
     )
 
 

@@ -272,6 +272,8 @@ EVERY: list[hb.Mechanism] = [
     hb.SubsetSelection(ABC, 1.0),
     hb.SquareWave(LINE, 1.0),
     hb.Piecewise(LINE, 1.0),
+    hb.Staircase(LINE, 2.0),
+    hb.Unary(ABC, 0.6, 0.2),
     hb.Geometric(LINE, 0.5),
     hb.TruncatedGeometric(LINE, 0.5),
     hb.Laplace(hb.Bins([0, 1, 1.1, 5, 30]), 0.5),

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
 import pytest
@@ -88,6 +89,55 @@ def test_the_default_reach_of_a_wave_is_the_one_that_200_digits_give(values: int
         with mpmath.workdps(DIGITS):
             half = int(mpmath.floor((values - 1) * mpmath.exp(-mpmath.mpf(epsilon) / 2) / 2))
         assert hb.Piecewise(domain, epsilon).reach == half, epsilon
+
+
+def stair_variance(values: int, epsilon: float, reach: int) -> Any:
+    """Return the variance of staircase noise: over the lowest stair, and over all others by moments of their number."""
+    b, stair, near = mpmath.exp(-mpmath.mpf(epsilon)), values - 1, reach + 1
+    mass = (2 * near - 1) * (1 - b) + 2 * b * stair
+    mean, square = b / (1 - b), b * (1 + b) / (1 - b) ** 2  # of how many stairs lie between the lowest and another
+    begin = near**2 + 2 * near * stair * mean + stair**2 * square
+    other = begin + (near + stair * mean) * (stair - 1) + mpmath.mpf((stair - 1) * (2 * stair - 1)) / 6
+    return ((1 - b) * (near - 1) * near * (2 * near - 1) / mpmath.mpf(3) + 2 * b * stair * other) / mass
+
+
+@pytest.mark.parametrize("values", [2, 3, 7, 24, 256, 100_000_000])
+def test_the_default_stairs_are_those_whose_noise_varies_least_in_200_digits(values: int) -> None:
+    domain = hb.Integers(1, values)
+    for epsilon in (1e-12, 1e-6, 1e-3, 0.1, 0.5, 1.0, 1.1, 2.0, 3.7, 5.0, 10.0, 30.0, 500.0):
+        with mpmath.workdps(DIGITS):
+            reach = hb.Staircase(domain, epsilon).reach
+            others = range(values - 1) if values < 30 else {max(0, reach - 1), min(values - 2, reach + 1)}
+            own = stair_variance(values, epsilon, reach)
+            assert all(own <= stair_variance(values, epsilon, other) for other in others), epsilon
+
+
+def test_the_default_stairs_of_many_values_are_the_published_ones() -> None:
+    """Geng and Viswanath's gamma of the least variance, for numbers that are not whole."""
+    for epsilon in (0.5, 1.0, 2.0, 5.0, 10.0):
+        b = math.exp(-epsilon)
+        root = (b - 2 * b**2 + 2 * b**4 - b**5) ** (1 / 3)
+        gamma = -b / (1 - b) + root / (2 ** (1 / 3) * (1 - b) ** 2)
+        assert float(hb.Staircase(hb.Integers(0, 10**7), epsilon).gamma) == pytest.approx(gamma, abs=2e-7)
+
+
+@pytest.mark.parametrize("values", [2, 3, 4, 7, 8, 1000, 100_000])
+def test_the_default_blocks_and_prime_are_those_that_200_digits_give(values: int) -> None:
+    domain = hb.Integers(1, values)
+    for epsilon in (1e-12, 0.1, math.log(2), 1.0, math.log(4), 2.0, math.log(8), math.log(9), 3.7, 5.0, 30.0, 500.0):
+        with mpmath.workdps(DIGITS):
+            whole = mpmath.exp(mpmath.mpf(epsilon))
+            most = min(whole, mpmath.mpf(2 * values))
+            assert hb.HadamardResponse(domain, epsilon).blocks == 2 ** (int(mpmath.ceil(mpmath.log(most, 2))) - 1)
+            limit = next(number for number in range(max(2, values - 1), 10 * values) if by_trial_prime(number))
+            primes = [number for number in range(2, limit + 1) if by_trial_prime(number)] if values < 2000 else None
+            if primes is not None:
+                nearest = min(primes, key=lambda prime: abs(prime - whole - 1))
+                assert hb.ProjectiveResponse(domain, epsilon).prime == nearest
+
+
+def by_trial_prime(number: int) -> bool:
+    return number > 1 and all(number % factor for factor in range(2, math.isqrt(number) + 1))
 
 
 @pytest.mark.parametrize("towards", [0.0, math.inf])

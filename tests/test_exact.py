@@ -29,6 +29,7 @@ from exactly import (
     reaches_alike,
     rows_of,
     squared_length,
+    stair_chance,
     steps_of,
     sums_to_one,
     violations,
@@ -88,6 +89,37 @@ def square_wave(rng: Draw, most: int) -> hb.Mechanism:
     return hb.SquareWave(domain, epsilon(rng), None if rng.random() < 0.5 else int(rng.integers(0, len(domain) + 1)))
 
 
+def staircase(rng: Draw, most: int) -> hb.Mechanism:
+    domain, rate = integers(rng, most), max(epsilon(rng), 1e-6)
+    return hb.Staircase(domain, rate, None if rng.random() < 0.5 else max(float(rng.random()), 1e-9))
+
+
+def unary(rng: Draw, most: int) -> hb.Mechanism:
+    """Return unary encoding with fractions of small and of large numbers."""
+    low, high = sorted(rng.choice(10**6, size=2, replace=False) + 1)
+    return hb.Unary(integers(rng, most), f"{high}/{10**6 + 7}", f"{low}/{10**6 + 7}")
+
+
+def hadamard(rng: Draw, most: int) -> hb.Mechanism:
+    domain = integers(rng, most)
+    blocks = None if rng.random() < 0.3 else 1 << int(rng.integers(0, (2 * len(domain) - 1).bit_length()))
+    return hb.HadamardResponse(domain, epsilon(rng), blocks)
+
+
+def projective(rng: Draw, most: int) -> hb.Mechanism:
+    """Return projective response with any prime, or the best one where that leaves few enough outputs."""
+    domain, rate = integers(rng, most), epsilon(rng)
+    prime = None if rng.random() < 0.5 else int(rng.choice([2, 3, 5, 7, 31]))
+    return hb.ProjectiveResponse(domain, rate, prime)
+
+
+def sketch(rng: Draw, most: int) -> hb.Mechanism:
+    if rng.random() < 0.5:
+        return hb.CountMeanSketch(integers(rng, most), epsilon(rng), int(rng.integers(1, 99)), int(rng.integers(2, 99)))
+    width = 1 << int(rng.integers(1, 9))
+    return hb.HadamardCountMeanSketch(integers(rng, most), epsilon(rng), int(rng.integers(1, 99)), width)
+
+
 def two_epsilons(rng: Draw) -> tuple[float, float]:
     """Return epsilon, and what one report tells: anything from nearly nothing to nearly all."""
     rate = epsilon(rng)
@@ -110,6 +142,22 @@ def asked_bits(rng: Draw, most: int) -> hb.Mechanism:
     domain = integers(rng, most)
     buckets = int(rng.integers(2, min(len(domain), 5 if len(domain) <= 8 else 300) + 1))
     return hb.DBitFlip(domain, epsilon(rng), buckets, int(rng.integers(1, buckets + 1)))
+
+
+def filters(rng: Draw, most: int) -> hb.Mechanism:
+    """Return Bloom-filter RAPPOR by f, p and q or by epsilons, with and without a label for texts that are not listed."""
+    count = max(2, min(size(rng, most), 60))
+    texts = hb.Categories([f"text {place}" for place in range(count)])
+    small = most <= 8
+    sizes = int(rng.integers(1, 4)), int(rng.integers(4, 7 if small else 100)), int(rng.integers(1, 4 if small else 9))
+    rest = "text 0" if rng.random() < 0.4 else None
+    if rng.random() < 0.3:
+        return hb.BloomRappor(
+            texts, *sizes, epsilon=(rate := epsilon(rng)), first=rate * rng.uniform(0.1, 1), rest=rest
+        )
+    p = Fraction(int(rng.integers(0, 50)), 100)
+    q = p + Fraction(int(rng.integers(1, 50)), 100)
+    return hb.BloomRappor(texts, *sizes, f=Fraction(int(rng.integers(1, 90)), 97), p=p, q=q, rest=rest)
 
 
 def matrix(rng: Draw, most: int) -> hb.Mechanism:
@@ -139,10 +187,17 @@ KINDS: dict[str, Builder] = {
         integers(rng, most), *two_epsilons(rng), None if rng.random() < 0.3 else size(rng, most)
     ),
     "dBitFlip": asked_bits,
+    "Bloom filters": filters,
     "optimized unary": lambda rng, most: hb.OptimizedUnary(integers(rng, most), epsilon(rng)),
     "subset selection": subset_selection,
     "local hashing": lambda rng, most: hb.LocalHashing(integers(rng, most), epsilon(rng), size(rng, most)),
     "square wave": square_wave,
+    "duchi": lambda rng, most: hb.Duchi(integers(rng, most), epsilon(rng)),
+    "staircase": staircase,
+    "unary": unary,
+    "hadamard response": hadamard,
+    "projective response": projective,
+    "sketch": sketch,
     "piecewise": lambda rng, most: hb.Piecewise(integers(rng, most), epsilon(rng)),
     "geometric": lambda rng, most: hb.Geometric(integers(rng, most), epsilon(rng)),
     "truncated geometric": lambda rng, most: hb.TruncatedGeometric(integers(rng, most), epsilon(rng)),
@@ -187,7 +242,7 @@ def test_the_promise_is_kept_exactly_for_two_hundred_sets(kind: str, part: int) 
     assert refused <= 5
 
 
-LISTED = [kind for kind in KINDS if kind not in ("geometric", "planar geometric", "planar laplace")]
+LISTED = [kind for kind in KINDS if kind not in ("geometric", "staircase", "planar geometric", "planar laplace")]
 
 
 def few(kind: str, seed: int) -> tuple[hb.Mechanism, Table]:
@@ -219,6 +274,19 @@ def test_the_matrix_of_endless_noise_is_the_one_that_draws_realise() -> None:
         assert outputs is not None
         table = [
             [mechanism.law.noise.probability(abs(value - z)) for z in outputs.tolist()]
+            for value in mechanism.domain.labels.tolist()
+        ]
+        assert worst_excess(mechanism.matrix(), table) < 1e-13
+
+
+@pytest.mark.parametrize("gamma", [None, "1/4", 1])
+def test_the_matrix_of_stairs_is_the_one_that_draws_realise(gamma: str | int | None) -> None:
+    for rate in (0.3, 0.7, 3.0):
+        mechanism = hb.Staircase(hb.Integers(-3, 1), rate, gamma)
+        outputs = mechanism.outputs
+        assert outputs is not None
+        table = [
+            [stair_chance(mechanism.law, value - z) for z in outputs.tolist()]
             for value in mechanism.domain.labels.tolist()
         ]
         assert worst_excess(mechanism.matrix(), table) < 1e-13

@@ -20,7 +20,7 @@ import hubbub as hb
 from counting import LEVEL, Scripted, p_value, rest, worst_p_value
 from hubbub import client
 from hubbub.sampling import BitFlipLaw, LineNoiseLaw, PlanarGeometricLaw, ResponseLaw, SubsetLaw, SystemSource, TableLaw
-from hubbub.sampling.compiled_draws import HEAD_WORDS, REDRAW, UNDECIDED, flip, respond
+from hubbub.sampling.compiled_draws import HEAD_WORDS, REDRAW, UNDECIDED, choose, flip, respond
 from hubbub.sampling.geometric_noise import LineNoise
 from hubbub.sampling.weight_tables import WeightTable
 
@@ -54,6 +54,9 @@ MECHANISMS: dict[str, hb.Mechanism] = {
     "dBitFlip": hb.DBitFlip(LINE, 2.0, 5, 3),
     "dBitFlip, about few": hb.DBitFlip(LINE, 2.0, 7, 1),
     "dBitFlip, about all": hb.DBitFlip(COLOURS, 2.0),
+    "Bloom filters": hb.BloomRappor(COLOURS, 2, 6, 2, f="2/3", p=0.25, q="9/10"),
+    "Bloom filters, any text": hb.BloomRappor(COLOURS, 3, 5, 3, epsilon=3.0, first=1.0, rest="white"),
+    "Bloom filters, one report": hb.BloomRappor(COLOURS, 1, 7, 1, epsilon=2.0),
     "optimized unary": hb.OptimizedUnary(COLOURS, 1.0),
     "local hashing": hb.LocalHashing(LINE, 1.2),
     "local hashing, two buckets": hb.LocalHashing(LINE, 1.2, 2),
@@ -63,6 +66,19 @@ MECHANISMS: dict[str, hb.Mechanism] = {
     "square wave": hb.SquareWave(UNEVEN, 1.0),
     "square wave, no reach": hb.SquareWave(LINE, 1.0, reach=0),
     "piecewise": hb.Piecewise(LINE, 1.5),
+    "duchi": hb.Duchi(LINE, 1.5),
+    "staircase": hb.Staircase(LINE, 1.5),
+    "staircase, lowest stair as long as the line": hb.Staircase(LINE, 0.7, gamma=1),
+    "staircase, two values": hb.Staircase(hb.Integers(-3, -2), 0.7),
+    "unary": hb.Unary(COLOURS, "2/3", "1/6"),
+    "hadamard response": hb.HadamardResponse(LINE, 1.0),
+    "hadamard response, blocks": hb.HadamardResponse(LINE, 1.0, blocks=4),
+    "hadamard response, blocks of one": hb.HadamardResponse(COLOURS, 5.0),
+    "projective response": hb.ProjectiveResponse(LINE, 1.0),
+    "projective response, planes": hb.ProjectiveResponse(hb.Integers(0, 12), 1.0, prime=2),
+    "projective response, sets of one": hb.ProjectiveResponse(COLOURS, 2.0),
+    "sketch of bits": hb.CountMeanSketch(COLOURS, 1.5, hashes=3, width=4),
+    "sketch of signs": hb.HadamardCountMeanSketch(LINE, 1.5, hashes=3, width=8),
     "matrix": hb.Matrix(LINE, range(4), np.random.default_rng(0).dirichlet([0.3, 1.0, 2.0, 3.0], size=10)),
     "cloaking": hb.Cloaking(LINE, list("aabbbcccca")),
 }
@@ -71,7 +87,7 @@ MECHANISMS: dict[str, hb.Mechanism] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_real_draws_follow_the_exact_matrix(name: str) -> None:
-    assert worst_p_value(MECHANISMS[name]) > LEVEL
+    assert worst_p_value(MECHANISMS[name], draws=10_000_000) > LEVEL
 
 
 @pytest.mark.parametrize("mechanism", [hb.Rappor(hb.Integers(0, 18), 3.0), hb.OptimizedUnary(hb.Integers(0, 18), 1.5)])
@@ -159,19 +175,38 @@ def test_a_table_that_does_not_sum_to_one_is_refused() -> None:
 
 
 def test_a_tie_in_the_first_half_of_a_word_is_decided_by_all_further_digits() -> None:
-    law = ResponseLaw(5, 40, keep=(0x9000_0001 << 8) + 77)
+    law = ResponseLaw(5, 24, keep=(0x9001 << 8) + 77)
     kept: Counter[bool] = Counter()
     for last in range(256):
-        script = Scripted(0x9000_0001 << 32, *rest(last, 8), *rest(3, 67))  # 2^64 5-fold: below(5) of 67 bits
+        lie = [] if last < 77 else rest(3, 67)  # 2^64 5-fold: below(5) of 67 bits
+        script = Scripted(0x9001 << 16, *rest(last, 8), *lie)
         value = int(law.draw(np.array([1]), script)[0])
         assert value == (1 if last < 77 else 3)
+        assert script.left == []
         kept[value == 1] += 1
     assert kept[True] == 77
+    assert law.draw(np.array([1]), Scripted(0x9000_FFFF)).tolist() == [1]
+    assert law.draw(np.array([1]), Scripted(0x9002_FFFF)).tolist() == [4]
+
+
+def test_a_tie_among_many_values_is_decided_by_all_further_digits() -> None:
+    law = ResponseLaw(65, 40, keep=(0x9000_0001 << 8) + 77)
+    for last in range(256):
+        lie = [] if last < 77 else rest(3, 71)
+        value = int(law.draw(np.array([1]), Scripted(0x9000_0001 << 32, *rest(last, 8), *lie))[0])
+        assert value == (1 if last < 77 else 3)
     assert law.draw(np.array([1]), Scripted(0x9000_0000_FFFF_FFFF)).tolist() == [1]
-    assert law.draw(np.array([1]), Scripted(0x9000_0002 << 32 | 0xFFFF_FFFF)).tolist() == [4]
+    assert law.draw(np.array([1]), Scripted(0x9000_0002 << 32 | 0xFFFF_FFFF)).tolist() == [64]
 
 
-@pytest.mark.parametrize("values", [3, 1000, 3 * 2**18 + 1])
+@pytest.mark.parametrize("values", [2, 3, 64])
+def test_each_of_few_values_has_as_many_quarter_words(values: int) -> None:
+    lows = np.arange(2**16, dtype=np.uint32)
+    drawn = respond(lows | np.uint32(2**31), np.zeros(lows.size, dtype=np.int64), values, top=5)
+    assert np.bincount(drawn[drawn != REDRAW], minlength=values).tolist() == [2**16 // values] * values
+
+
+@pytest.mark.parametrize("values", [65, 1000, 3 * 2**18 + 1])
 def test_each_value_has_as_many_half_words(values: int) -> None:
     rng = np.random.default_rng(values)
     for value in [0, 1, values - 1, *rng.integers(0, values, size=5).tolist()]:
@@ -189,18 +224,15 @@ def test_each_value_has_as_many_half_words(values: int) -> None:
 
 def test_what_is_rejected_is_drawn_anew() -> None:
     law = ResponseLaw(5, 256, keep=1 << 250)
-    script = Scripted(2**63, *rest(5 * 1234 + 2, 67))  # the lower half 0 favours value 0
+    script = Scripted(2**31, 5 * 1234 + 2)  # the lower quarter 0 favours value 0
     assert law.draw(np.array([4]), script).tolist() == [2]
     assert script.left == []
-    top = np.array([(law.keep >> 224) << 32], dtype=np.uint64)
-    assert respond(top, np.array([0]), 5, law.keep >> 224).tolist() == [UNDECIDED]
-
-
-def test_numbers_below_a_bound_redraw_what_fits_no_multiple() -> None:
-    limit = 2**67 // 5 * 5
-    assert Scripted(*rest(limit, 67), *rest(limit - 1, 67)).below(5) == 4
-    assert Scripted(*rest(7, 67)).below(5) == 2
-    assert Scripted(*rest(0b101, 3)).number(3) == 0b101
+    top = np.array([(law.keep >> 240) << 16], dtype=np.uint32)
+    assert respond(top, np.array([0]), 5, law.keep >> 240).tolist() == [UNDECIDED]
+    many = ResponseLaw(65, 256, keep=1 << 250)
+    script = Scripted(2**63, 65 * 1234 + 2)
+    assert many.draw(np.array([4]), script).tolist() == [2]
+    assert script.left == []
 
 
 # -- bits -------------------------------------------------------------------------------------------------
@@ -289,24 +321,45 @@ def test_rows_go_on_where_the_bytes_ran_out(monkeypatch: pytest.MonkeyPatch) -> 
 # -- subsets ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("size", "held"), [(1, False), (2, False), (2, True), (3, True), (3, False)])
-def test_ties_among_keys_are_drawn_again_and_favour_no_subset(size: int, held: bool) -> None:
-    """All 64 triples of keys from 0 to 3: those without a tie at the border give every subset as often."""
-    law = SubsetLaw(4, size, 256, 1 << 255)
-    chosen = size - held
-    found: Counter[tuple[bool, ...]] = Counter()
-    for keys in product(range(4), repeat=3):
-        ordered = sorted(keys)
-        tied = chosen < 3 and ordered[chosen - 1] == ordered[chosen]
-        script = Scripted(*keys, *([7, 8, 9] if tied else []))
-        row = law._others(np.array([held]), script)[0].tolist()
-        assert script.left == []
-        assert row[-1] is held
-        assert sum(row) == size
-        if not tied:
-            found[tuple(row[:-1])] += 1
-    assert len(found) == math.comb(3, chosen)
-    assert len(set(found.values())) == 1
+@pytest.mark.parametrize("kind", [np.uint16, np.uint32])
+@pytest.mark.parametrize(("size", "held"), [(1, False), (2, False), (2, True), (3, True), (3, False), (1, True)])
+def test_every_choice_of_pieces_makes_every_subset_as_often(size: int, held: bool, kind: type) -> None:
+    """Floyd's method for five values: all numbers that its steps can draw, each by a piece from its middle."""
+    others, chosen, bits = 4, size - held, 8 * np.dtype(kind).itemsize
+    for mine in range(5):
+        found: Counter[bytes] = Counter()
+        for numbers in product(*(range(last + 1) for last in range(others - chosen, others))):
+            bounds = range(others - chosen + 1, others + 1)
+            pieces: NDArray[Any] = np.array(
+                [(2 * number + 1 << bits) // (2 * bound) for number, bound in zip(numbers, bounds, strict=True)], kind
+            )
+            packed = np.zeros((1, 1), dtype=np.uint8)
+            assert choose(pieces, np.array([mine]), np.array([held]), 5, size, packed) == 1
+            row = np.unpackbits(packed, axis=1)[0].tolist()
+            assert sum(row) == size
+            assert row[mine] == held
+            assert row[5:] == [0, 0, 0]
+            found[packed.tobytes()] += 1
+        assert len(found) == math.comb(4, chosen)
+        assert len(set(found.values())) == 1
+
+
+def test_pieces_that_would_favour_a_number_are_passed_over() -> None:
+    """One of five others: each has as many of the 65,536 pieces, and the one that is left over is not used."""
+    found: Counter[int] = Counter()
+    for piece in range(2**16):
+        packed = np.zeros((1, 1), dtype=np.uint8)
+        done = choose(np.array([piece], np.uint16), np.array([5]), np.array([False]), 6, 1, packed)
+        assert done == int(packed[0, 0] > 0)
+        found[int(packed[0, 0])] += 1
+    assert found == {0: 1, **dict.fromkeys((128, 64, 32, 16, 8), 13_107)}
+
+
+def test_a_row_that_its_pieces_do_not_finish_is_left_empty() -> None:
+    packed = np.zeros((2, 1), dtype=np.uint8)
+    pieces = np.array([9, 9, 9], dtype=np.uint16)
+    assert choose(pieces, np.array([0, 0]), np.array([True, True]), 5, 3, packed) == 1
+    assert packed[1, 0] == 0
 
 
 def test_the_true_value_is_left_out_by_all_digits() -> None:
@@ -319,7 +372,7 @@ def test_the_true_value_is_left_out_by_all_digits() -> None:
 def test_subsets_in_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     from hubbub.sampling import frequency_oracle_laws as pointing
 
-    monkeypatch.setattr(pointing, "CHUNK_KEYS", 17)
+    monkeypatch.setattr(pointing, "CHUNK_BYTES", 17)
     assert worst_p_value(MECHANISMS["subset selection"], draws=30_000) > LEVEL
 
 

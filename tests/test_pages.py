@@ -48,6 +48,7 @@ PAGES = [
     "how-to/several-attributes.md",
     "how-to/spot-fakes.md",
     "how-to/weights.md",
+    "how-to/words.md",
     "reference/mechanisms.md",
 ]
 SHOWN = """# A page

@@ -13,6 +13,7 @@ from scipy import stats
 
 import hubbub as hb
 from hubbub.intake.study_entries import MECHANISMS
+from hubbub.mechanisms.longitudinal import Longitudinal
 from hubbub.planning.candidates import candidates_from
 from hubbub.planning.every_kind import every_kind, missing_arguments
 from hubbub.planning.simulator import Simulator
@@ -33,7 +34,12 @@ def line_plan() -> hb.Plan:
 def test_all_kinds_are_those_that_a_domain_and_an_epsilon_make(line_plan: hb.Plan) -> None:
     kinds, refused = every_kind(LINE, 1.0, LINE.diameter)
     needing_more = {name for name, kind in MECHANISMS.items() if missing_arguments(kind)}
-    assert set(kinds) | set(refused) | needing_more == set(MECHANISMS)
+    with_memory = {name for name, kind in MECHANISMS.items() if issubclass(kind, Longitudinal)}
+    telling_means = {name for name, kind in MECHANISMS.items() if kind.means_only}
+    assert set(kinds) | set(refused) | needing_more | with_memory | telling_means == set(MECHANISMS)
+    assert not (with_memory | telling_means) & set(kinds)
+    assert telling_means == {"duchi"}
+    assert "d-bit-flip" in every_kind(LINE, 1.0, LINE.diameter, repeated=True).kinds
     assert {"matrix", "cloaking", "warner", "longitudinal-rappor"} <= needing_more
     assert {"geometric", "planar-laplace"} <= set(refused)
     tried = {setting.candidate for setting in line_plan.settings}

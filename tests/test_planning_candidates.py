@@ -23,6 +23,10 @@ KINDS = [
     "exponential",
     "square-wave",
     "piecewise",
+    "hadamard-response",
+    "projective-response",
+    "count-mean-sketch",
+    "hadamard-count-mean-sketch",
 ]
 
 

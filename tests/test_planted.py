@@ -10,7 +10,8 @@ forks     children of one process must not draw the same words
 |---------------------------------------------------|-----------|
 | epsilon 10% too large                             | exact, draws |
 | no shrink of epsilon, on a line and on a map      | exact     |
-| chances rounded down: response, bits, sets        | exact     |
+| chances rounded down: response, bits, sets, ends  | exact     |
+| another lowest stair, stairs too short            | exact, draws |
 | a table of floats, of float sums, of 64 bits      | exact     |
 | half of epsilon forgotten (exponential, RAPPOR)   | exact     |
 | a subset that always holds the truth              | exact     |
@@ -54,6 +55,7 @@ from hubbub.sampling import (
     RandomSource,
     ResponseLaw,
     SeededSource,
+    StaircaseLaw,
     SystemSource,
     TableLaw,
 )
@@ -72,7 +74,15 @@ RAPPOR = hb.Rappor(COLOURS, 2.0)
 UNARY = hb.OptimizedUnary(COLOURS, 1.0)
 SUBSETS = hb.SubsetSelection(COLOURS, 1.0, size=2)
 WAVE = hb.SquareWave(hb.Integers(0, 8), 1.0, reach=2)
+STAIRS = hb.Staircase(hb.Integers(0, 8), 1.0)
+ENDS = hb.Duchi(LINE, 1.0)
+CHANCES = hb.Unary(COLOURS, "2/3", "1/6")
+ENDS_KEEP = ENDS.law.response.keep
 HASHING = hb.LocalHashing(LINE, 1.2, 3)
+HADAMARD = hb.HadamardResponse(LINE, 1.2, blocks=2)
+PROJECTIVE = hb.ProjectiveResponse(LINE, 1.2, prime=3)
+SKETCH = hb.CountMeanSketch(COLOURS, 1.5, hashes=3, width=4)
+SIGNS = hb.HadamardCountMeanSketch(LINE, 1.5, hashes=3, width=8)
 TRUNCATED = hb.TruncatedGeometric(LINE, 0.4)
 LONG = hb.TruncatedGeometric(hb.Integers(0, 99), 1.0)
 LAPLACE = hb.Laplace(LINE, 0.4)
@@ -156,6 +166,18 @@ EXACT: dict[str, tuple[hb.Mechanism, Callable[[], Law]]] = {
         ),
     ),
     "rounded down, subsets": (SUBSETS, lambda: replace(SUBSETS.law, out=SUBSETS.law.out - 1)),
+    "rounded down, ends": (ENDS, lambda: replace(ENDS.law, response=replace(ENDS.law.response, keep=ENDS_KEEP + 2))),
+    "no shrink, stairs": (
+        STAIRS,
+        lambda: StaircaseLaw(
+            client.stair_noise(Fraction(1.0) * (1 + Fraction(1, 2**60)), STAIRS.reach, 8), STAIRS.reach, 9, 0
+        ),
+    ),
+    "stairs of another lowest one": (STAIRS, lambda: StaircaseLaw(STAIRS.law.stairs, STAIRS.reach - 1, 9, 0)),
+    "a chance of another bit too small": (
+        CHANCES,
+        lambda: replace(CHANCES.law, other=Fraction(1, 6) - Fraction(1, 10**15)),
+    ),
     "rounded down, windows": (WAVE, lambda: replace(WAVE.law, keep=WAVE.law.keep + WAVE.law.outputs)),
     "a table of floats": (TRUNCATED, lambda: table_of_floats(TRUNCATED.matrix())),
     "a table of floats, laplace": (LAPLACE, lambda: table_of_floats(LAPLACE.matrix())),
@@ -292,6 +314,22 @@ def towards_zero(values: Outputs) -> Outputs:
     return cut
 
 
+def short_stairs(values: Outputs) -> Outputs:
+    """Draw places of a stair as if it were one step shorter."""
+    law, source = STAIRS.law, SystemSource()
+    levels = law._stairs.draw(len(values), source)
+    places = source.integers(law.stair - 1, len(values))
+    away = np.sign(levels) * (law.reach + 1 + (np.abs(levels) - 1) * law.stair + places)
+    near = source.integers(2 * law.reach + 1, len(values)) - law.reach
+    return np.asarray(values + np.where(levels == 0, near, away))
+
+
+def nearer_end(values: Outputs) -> Outputs:
+    """Send the nearer end, and not one at random."""
+    ends = (LINE.index(values) > 4).astype(np.int64)
+    return ENDS.output_space.decode(ENDS.law.response.draw(ends, SystemSource()))
+
+
 def off_by_one(values: Outputs) -> Outputs:
     shifted: Outputs = np.minimum(TRUNCATED.privatize(values) + 1, 9)
     return shifted
@@ -319,6 +357,19 @@ def tenth_more(mechanism: hb.Mechanism) -> Sampler:
     return drawing(mechanism, type(mechanism)(mechanism.domain, mechanism.epsilon * 1.1).law)  # type: ignore[call-arg]
 
 
+def row_before(positions: Outputs, places: Outputs) -> Outputs:
+    """Return members with the row of the value that is dealt before: the first one gets the row of all ones."""
+    rows = positions // 2
+    columns = HADAMARD.size // 2 + places  # where the row of all ones is +1, too
+    return np.where(rows == 0, positions % 2 * HADAMARD.size + columns, HADAMARD.members(positions - 2, places))
+
+
+def half_of_the_rows(values: Outputs) -> Outputs:
+    """Send the second half of the rows as those of the first one."""
+    hashes, rows, signs = SIGNS.parts_of(SIGNS.privatize(values))
+    return 2 * (hashes * SIGNS.width + rows % 4) + signs
+
+
 def asking_the_first(mechanism: hb.DBitFlip, values: Outputs) -> Outputs:
     """Ask about the first two buckets more often than about others."""
     sent = mechanism.privatize(values)
@@ -342,10 +393,41 @@ DRAWN: dict[str, tuple[hb.Mechanism, Sampler]] = {
     "epsilon 10% too small, map": (PLANAR, drawing(PLANAR, hb.PlanarGeometric(MAP, 0.9).law)),
     "epsilon 10% too large, hashing": (HASHING, drawing(HASHING, hb.LocalHashing(LINE, 1.32, 3).law)),
     "epsilon 10% too large, windows": (WAVE, drawing(WAVE, hb.SquareWave(hb.Integers(0, 8), 1.1, reach=2).law)),
+    "epsilon 10% too large, stairs": (STAIRS, drawing(STAIRS, hb.Staircase(STAIRS.domain, 1.1, STAIRS.gamma).law)),
+    "another lowest stair": (
+        STAIRS,
+        drawing(STAIRS, hb.Staircase(STAIRS.domain, 1.0, Fraction(STAIRS.reach + 2, 8)).law),
+    ),
+    "stairs one step too short": (STAIRS, short_stairs),
+    "epsilon 10% too large, ends": (ENDS, tenth_more(ENDS)),
+    "always the nearer end": (ENDS, nearer_end),
+    "chances of bits swapped": (
+        CHANCES,
+        drawing(CHANCES, replace(CHANCES.law, own=CHANCES.law.other, other=CHANCES.law.own)),
+    ),
+    "a hundredth more for other bits": (
+        CHANCES,
+        drawing(CHANCES, replace(CHANCES.law, other=CHANCES.law.other + Fraction(1, 100))),
+    ),
     "a window one output too far": (
         WAVE,
         drawing(WAVE, replace(WAVE.law, member=lambda positions, places: np.minimum(positions + places + 1, 12))),
     ),
+    "epsilon 10% too large, Hadamard": (HADAMARD, drawing(HADAMARD, replace(HADAMARD, epsilon=1.32).law)),
+    "the row before": (HADAMARD, drawing(HADAMARD, replace(HADAMARD.law, member=row_before))),
+    "the block after": (
+        HADAMARD,
+        drawing(HADAMARD, replace(HADAMARD.law, member=lambda own, at: HADAMARD.members((own + 1) % 10, at))),
+    ),
+    "epsilon 10% too large, hyperplanes": (PROJECTIVE, drawing(PROJECTIVE, replace(PROJECTIVE, epsilon=1.32).law)),
+    "one point of a hyperplane never": (
+        PROJECTIVE,
+        drawing(PROJECTIVE, replace(PROJECTIVE.law, member=lambda own, at: PROJECTIVE.members(own, np.maximum(at, 1)))),
+    ),
+    "epsilon 10% too large, sketch": (SKETCH, drawing(SKETCH, replace(SKETCH, epsilon=1.65).law)),
+    "the first hash alone": (SKETCH, drawing(SKETCH, replace(SKETCH.law, hashes=1))),
+    "epsilon 10% too large, signs": (SIGNS, drawing(SIGNS, replace(SIGNS, epsilon=1.65).law)),
+    "half of the rows": (SIGNS, half_of_the_rows),
     "epsilon 10% too large, subsets": (SUBSETS, drawing(SUBSETS, hb.SubsetSelection(COLOURS, 1.1, size=2).law)),
     "epsilon 10% too large, optimized bits": (OPTIMIZED, tenth_more(OPTIMIZED)),
     "epsilon 10% too large, Laplace": (LAPLACE, tenth_more(LAPLACE)),
@@ -361,6 +443,11 @@ DRAWN: dict[str, tuple[hb.Mechanism, Sampler]] = {
     "first 10% too large, response": (AGAIN, drawing(AGAIN, hb.LongitudinalResponse(AGAIN.domain, 3.0, 1.32).law)),
     "the permanent response itself": (AGAIN, drawing(AGAIN, AGAIN.law.permanent)),
     "epsilon 10% too large, dBitFlip": (ASKED, drawing(ASKED, hb.DBitFlip(ASKED.domain, 2.2, 4, 2).law)),
+    "f 10% too small": (
+        (BLOOM := hb.BloomRappor(COLOURS, 2, 6, 2, f=0.5, p=0.25, q=0.75)),
+        drawing(BLOOM, hb.BloomRappor(COLOURS, 2, 6, 2, f=0.45, p=0.25, q=0.75).law),
+    ),
+    "another hash": (BLOOM, lambda values: BLOOM.privatize(np.roll(COLOURS.labels, 1)[COLOURS.index(values)])),
     "one bucket less is asked": (ASKED, lambda values: asking_the_first(ASKED, values)),
     "p and q swapped": (RAPPOR, drawing(RAPPOR, SWAPPED)),
     "a lie for the truth": (RESPONSE, lie),
@@ -407,6 +494,9 @@ class Shared(SystemSource):
 
     def words(self, count: int) -> NDArray[np.uint64]:
         return np.repeat(super().words(-(-count // 2)), 2)[:count]
+
+    def half_words(self, count: int) -> NDArray[np.uint32]:
+        return np.repeat(super().half_words(-(-count // 2)), 2)[:count]
 
 
 class Buffered(RandomSource):

@@ -28,16 +28,19 @@ SOURCE = ROOT / "src" / "hubbub"
 
 PUBLIC = """
 __version__ Amplification amplify Attacker attacker Audit audit audit_samples SampleAudit
-Band band Bins Categories Change Check check Cloaking ClusterError ClusterReports collect
+Band band Benchmark benchmark Bins Categories Change Check check Cloaking ClusterError ClusterReports collect
 compare compare_groups Comparison CrosswiseModel DistanceError Domain DomainError earth_mover_distance
 error_probability Estimate estimate EstimateError Exponential export_tables fit_test FitTest ForcedResponse Geometric
 Grid GroupComparison HubbubError HubbubWarning Identification identify ImpossibleReportError IntakeError Integers
-export_client Independence independence
+export_client Independence independence Discovery discover PrefixSearch
 Interval interval kl_divergence Laplace LocalHashing log_likelihood LongitudinalRappor Matrix Mechanism MechanismError
+BloomRappor decode_rappor read_rappor TextShares
 DBitFlip LongitudinalHashing LongitudinalResponse LongitudinalUnary
 merge optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric PlanarLaplace privatize_file Quantile
 rake SurveyWeights Product Split SampleOne SampleOneWithFakes plan_attributes AttributesPlan
 correlation Moments moments Piecewise SquareWave
+Duchi Staircase Unary Mean mean
+HadamardResponse ProjectiveResponse CountMeanSketch HadamardCountMeanSketch
 register_estimator register_mechanism
 quantile RandomizedResponse Rappor read_reports read_study read_tally Regions regions RegionShares RegionsError report
 Reports ReportsError Resolution resolve synthesize

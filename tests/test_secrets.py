@@ -37,6 +37,7 @@ WORDS: dict[str, list[str]] = {
     "compare": ["one.tally.parquet", "two.tally.parquet", "--against", "nobody"],
     "trend": ["one.tally.parquet", "two.tally.parquet", "--quantile", "0.5"],
     "independence": ["study.toml", "reports.csv", "--attributes", "a,b"],
+    "discover": ["search.json", "words.csv"],
     "plan": ["study.toml", "--users", "10", "--method", "inv-p", "--runs", "2"],
     "audit": ["study.toml", "--draws", "100"],
     "report": ["study.toml", "reports.csv", "-o", "page.html", "--quick", "--method", "inv-p"],
@@ -74,6 +75,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (where / "study.toml").write_text(LIGHT_TOML)
     (where / "tokens.toml").write_text(LIGHT_TOML + '[collector]\naccess = "tokens"\n')
     (where / "reports.csv").write_text("output\n3\n4\n4\n")
+    search = hb.PrefixSearch("ab", length=1, epsilon=1.0)
+    (where / "search.json").write_text(search.to_json())
+    (where / "words.csv").write_text("round,output\n1,7:0\n1,8:1\n")
     (where / "values.csv").write_text("value\n3\n")
     for name, rows in {"one": "3\n", "two": "3\n4\n"}.items():
         (where / f"{name}.csv").write_text(f"output\n{rows}")

@@ -109,6 +109,13 @@ MECHANISMS: list[hb.Mechanism] = [
     hb.SubsetSelection(LINE, 1.0),
     hb.SquareWave(LINE, 1.0),
     hb.Piecewise(LINE, 1.0),
+    hb.Duchi(LINE, 1.0),
+    hb.Staircase(LINE, 1.0),
+    hb.Unary(LINE, 0.6, 0.2),
+    hb.HadamardResponse(LINE, 1.0),
+    hb.ProjectiveResponse(LINE, 1.0),
+    hb.CountMeanSketch(LINE, 1.0, hashes=3, width=4),
+    hb.HadamardCountMeanSketch(LINE, 1.0, hashes=3, width=4),
     hb.Matrix(LINE, ["a", "b"], np.linspace([0.2, 0.8], [0.7, 0.3], 10)),
 ]
 STUDY = """

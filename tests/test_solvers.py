@@ -167,17 +167,26 @@ def test_all_systems_solve_the_same_equations(seed: int, epsilon: float, kind: s
         assert np.linalg.norm(found - expected) <= tolerance * np.linalg.norm(expected), system.name
 
 
-@given(st.integers(0, 999), st.floats(-3.0, 3.0), st.lists(st.integers(-1, 11), min_size=1, max_size=14))
+PEAKS = st.lists(st.integers(-1, 11), min_size=1, max_size=14)
+
+
+@given(st.integers(0, 999), st.lists(st.tuples(st.floats(-3.0, 3.0), PEAKS), min_size=1, max_size=3))
 @examples(60)
-def test_the_system_of_spikes_solves_its_equations(seed: int, elsewhere: float, peaks: list[int]) -> None:
-    """Peaks that repeat, values without one, peaks outside the domain, and dents instead of peaks."""
+def test_the_system_of_spikes_solves_its_equations(seed: int, several: list[tuple[float, list[int]]]) -> None:
+    """Peaks that repeat, values without one, peaks outside the domain, dents instead of peaks, and sums of these."""
     rng = np.random.default_rng(seed)
-    channel = DiagonalPlusConstantChannel(12, np.array(peaks), log_at=0.0, log_elsewhere=elsewhere)
-    curvature, barrier = rng.exponential(size=len(peaks)), rng.exponential(size=12) ** 3 + 1e-4
+    parts = [
+        DiagonalPlusConstantChannel(12, np.array(peaks), log_at=0.0, log_elsewhere=elsewhere)
+        for elsewhere, peaks in several
+    ]
+    channel = ConcatenatedChannel(parts)
+    curvature, barrier = rng.exponential(size=channel.patterns), rng.exponential(size=12) ** 3 + 1e-4
     right = rng.normal(size=12)
     matrix = channel.dense()
     expected = np.linalg.solve(matrix * curvature @ matrix.T + np.diag(barrier), right)
-    found = DiagonalPlusConstantSystem(channel).factor(curvature, barrier)(right)
+    system = system_for(channel)
+    assert isinstance(system, DiagonalPlusConstantSystem)
+    found = system.factor(curvature, barrier)(right)
     assert np.linalg.norm(found - expected) <= 1e-6 * np.linalg.norm(expected)
 
 

@@ -31,6 +31,8 @@ MECHANISMS: list[hb.Mechanism] = [
     hb.LongitudinalResponse(DIGITS, 2.0, 1.0),
     hb.LongitudinalHashing(DIGITS, 2.0, 1.0),
     hb.DBitFlip(DIGITS, 2.0, 5, 2),
+    hb.BloomRappor(hb.Categories(["a", "b", "c"]), 2, 8, 2, f="1/3", p=0.25, q=0.75, rest="c"),
+    hb.BloomRappor(hb.Categories(["a", "b", "c"]), 2, 8, 2, epsilon=2.0, first=1.0),
 ]
 
 

@@ -18,6 +18,7 @@ from scipy.stats import multinomial, norm
 
 import hubbub as hb
 import strategies as own
+from hubbub.mechanisms import d_bit_flip
 from hubbub.mechanisms.output_spaces import LabelOutputs
 from hubbub.solvers import invert
 from hubbub.solvers.inversion import null_deviations
@@ -99,6 +100,35 @@ def test_endless_outputs_invert_as_those_that_are_clamped(domain: hb.Integers) -
     far, near = hb.Reports.from_outputs(endless, outputs), hb.Reports.from_outputs(clamped, inside)
     np.testing.assert_allclose(invert(far), invert(near), atol=1e-10)
     assert abs(invert(far).sum() - 1.0) < 1e-10
+
+
+@pytest.mark.parametrize("shape", [(6, 2), (6, 6), (6, 1)])
+def test_answers_that_cannot_be_listed_invert_to_the_truth(
+    shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mechanism = hb.DBitFlip(SIX, 2.0, *shape)
+    alone = expected_reports(mechanism, TRUTH, 10**12)
+    beside = alone + expected_reports(hb.Rappor(SIX, 1.0), TRUTH, 10**12)
+    monkeypatch.setattr(d_bit_flip, "MAX_LISTED_OUTPUTS", 0)
+    np.testing.assert_allclose(invert(alone), TRUTH, atol=1e-8)
+    np.testing.assert_allclose(invert(beside), TRUTH, atol=1e-8)
+
+
+def test_many_answers_are_inverted_and_buckets_of_several_values_are_refused() -> None:
+    line, rng = hb.Integers(0, 19), np.random.default_rng(4)
+    truth = np.arange(20.0) / 190.0
+    mechanism = hb.DBitFlip(line, 3.0, bits=8)
+    assert mechanism.outputs is None
+    sent = mechanism.privatize(rng.choice(20, size=200_000, p=truth), rng=5)
+    reports = hb.Reports.from_outputs(mechanism, sent)
+    deviations = null_deviations(reports)
+    np.testing.assert_array_less(np.abs(invert(reports) - truth), 4.5 * deviations)
+    twice = hb.Reports.from_users([[(mechanism, row), (mechanism, row)] for row in sent[:50]])
+    once = hb.Reports.from_outputs(mechanism, sent[:50])
+    np.testing.assert_allclose(invert(twice), invert(once))
+    coarse = hb.DBitFlip(line, 3.0, buckets=19, bits=9)
+    with pytest.raises(hb.EstimateError, match="cannot tell all values apart"):
+        invert(hb.Reports.from_outputs(coarse, coarse.privatize(np.resize(line.labels, 500), rng=6)))
 
 
 def test_noise_on_an_endless_lattice_is_unbiased() -> None:

@@ -13,7 +13,8 @@ Some mechanisms need tables that take more than the standard library to compute 
 was written for this study.
 
 Sections: limits, errors, exact probabilities, random draws, numbers and files, the study's domain, the study's
-mechanisms, budgets of several attributes, draws from a study, draws from tables, the client, the command line.
+mechanisms, budgets of several attributes, draws from a study, draws from tables, the client, words that nobody can
+list, the command line.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property, partial
 from itertools import accumulate, pairwise
+from itertools import count as counting_from
 from itertools import product as combinations_of
 from pathlib import Path
 from reprlib import Repr
@@ -56,6 +58,10 @@ MIN_LENGTH, MAX_LENGTH = 1e-100, 1e100  # sides of cells, and distances of edges
 MAX_NATS = 20_000.0  # exp(-20,000) takes 29,000 bits
 MAX_WIDTH = 1 << 17  # bits of a probability: enough for that, and for cells beyond the corners of a map
 MAX_BUCKETS = 2**31
+MAX_COHORTS, MAX_FILTER_BITS, MAX_HASHES = 65_536, 256, 16  # an MD5 has 16 bytes, and each is one hash
+MAX_OUTPUTS = 2**31  # of mechanisms that list them as whole numbers
+MAX_SKETCH_HASHES, DEFAULT_HASHES = 1 << 16, 1_024
+MAX_SKETCH_BITS, DEFAULT_SKETCH_BITS = 1 << 16, 256  # into which a hash maps the values
 MAX_VALUES = 100_000_000
 MAX_EXACT_INTEGER = 2**53  # floats hold every whole number up to this
 MAX_INTEGER = 2**62
@@ -73,6 +79,7 @@ STUDY_COLUMNS = (  # entries of a study's table [columns]: what the columns of i
 )
 QUESTION_ENTRIES = ("text", "help", "thanks", "mechanism")  # of a study's table [question]: what a page asks
 MAX_QUESTION_LETTERS = 10_000
+MAX_WORD_LETTERS = 256  # of a search over words that nobody can list
 COLLECTOR_CHOICES = {  # entries of a study's table [collector], the first is the default
     "access": ("open", "tokens"),  # who may send: everybody, or people with a token
     "time": ("day", "none", "hour"),  # what is kept of the time of arrival
@@ -107,12 +114,17 @@ RESERVED_NAMES = (  # of attributes: columns of reports, of values to privatize 
     *("impossible", "probabilities", "fakes"),
 )
 MECHANISMS = {  # each with the domains on which it is defined
+    "bloom-rappor": ("categories",),
     "cloaking": DOMAINS,
+    "count-mean-sketch": DOMAINS,
     "crosswise-model": ("categories",),
     "d-bit-flip": DOMAINS,
+    "duchi": ("integers", "bins"),
     "exponential": DOMAINS,
     "forced-response": ("categories",),
     "geometric": ("integers",),
+    "hadamard-count-mean-sketch": DOMAINS,
+    "hadamard-response": DOMAINS,
     "laplace": ("integers", "bins"),
     "local-hashing": DOMAINS,
     "longitudinal-hashing": DOMAINS,
@@ -124,11 +136,14 @@ MECHANISMS = {  # each with the domains on which it is defined
     "piecewise": ("integers", "bins"),
     "planar-geometric": ("grid",),
     "planar-laplace": ("grid",),
+    "projective-response": DOMAINS,
     "randomized-response": DOMAINS,
     "rappor": DOMAINS,
     "square-wave": ("integers", "bins"),
+    "staircase": ("integers", "bins"),
     "subset-selection": DOMAINS,
     "truncated-geometric": ("integers",),
+    "unary": DOMAINS,
     "unrelated-question": ("categories",),
     "warner": ("categories",),
     **dict.fromkeys(WAYS_TO_REPORT, ("product",)),
@@ -137,7 +152,8 @@ METRIC_MECHANISMS = (  # whose epsilon is per unit of distance
     *("exponential", "geometric", "laplace", "planar-geometric", "planar-laplace", "truncated-geometric"),
 )
 MEMORY_MECHANISMS = (  # whose devices keep a permanent response, from which all reports about a value are made
-    *("d-bit-flip", "longitudinal-hashing", "longitudinal-rappor", "longitudinal-response", "longitudinal-unary"),
+    *("bloom-rappor", "d-bit-flip", "longitudinal-hashing", "longitudinal-rappor"),
+    *("longitudinal-response", "longitudinal-unary"),
 )
 UNARY_STAGES = ("oue", "sue")  # how one stage of longitudinal unary encoding treats bits
 SHORT_NAMES: dict[str, tuple[str, dict[str, Any]]] = {  # in the literature: the kind, and what the name itself says
@@ -150,6 +166,10 @@ SHORT_NAMES: dict[str, tuple[str, dict[str, Any]]] = {  # in the literature: the
     "blh": ("local-hashing", {"buckets": 2}),
     "sw": ("square-wave", {}),
     "pm": ("piecewise", {}),
+    "hr": ("hadamard-response", {}),
+    "pgr": ("projective-response", {}),
+    "cms": ("count-mean-sketch", {}),
+    "hcms": ("hadamard-count-mean-sketch", {}),
     "lgrr": ("longitudinal-response", {}),
     "lsue": ("longitudinal-rappor", {}),
     "losue": ("longitudinal-unary", {"permanent_bits": "oue", "instantaneous_bits": "sue"}),
@@ -329,6 +349,38 @@ def longitudinal_parameters(epsilon: Fraction, first: Fraction) -> tuple[int, in
     return width, one, math.ceil((decay / (1 + decay) - kept) / (1 - 2 * kept) * (1 << width))
 
 
+def bloom_parameters(bits: int, hashes: int, epsilon: Fraction, first: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+    """Return f, p and q of Bloom-filter RAPPOR, where both stages treat ones and zeros alike.
+
+    Two texts differ in at most min(2 hashes, bits) bits of their filters, each of which may tell its part of epsilon.
+    With first = epsilon, reports repeat the permanent response: p is 0, and q 1.
+    """
+    differing = min(2 * hashes, bits)
+    if first == epsilon:
+        width, one = flip_parameters(epsilon / differing)
+        return Fraction(2 * one, 1 << width), Fraction(0), Fraction(1)
+    width, one, turned = longitudinal_parameters(2 * epsilon / differing, 2 * first / differing)
+    p = Fraction(turned, 1 << width)
+    return Fraction(2 * one, 1 << width), p, 1 - p
+
+
+def bloom_chances(f: Fraction, p: Fraction, q: Fraction) -> tuple[Fraction, Fraction]:
+    """Return how likely a report has a one where the filter has a zero, and where it has a one."""
+    return p + f / 2 * (q - p), q - f / 2 * (q - p)
+
+
+def bloom_ratio(zero: Fraction, one: Fraction, bits: int, hashes: int) -> Fraction | None:
+    """Return the largest ratio of any two filters, for bits that are 1 with these probabilities; None if infinite."""
+    if zero == 0 or one == 1:
+        return None
+    return max(
+        (one / zero) ** only * ((1 - zero) / (1 - one)) ** lacking
+        for only in range(1, hashes + 1)
+        for lacking in range(1, hashes + 1)
+        if only + lacking <= bits
+    )
+
+
 def asked_parameters(epsilon: Fraction, bits: int) -> dict[str, int]:
     """Return width, `own` and `other` of answers about `bits` buckets: the own one is 1 with own / 2^width.
 
@@ -485,6 +537,109 @@ def default_mean_reach(values: int, epsilon: float) -> int:
     return rounded_exactly(epsilon / 2, lambda decay: math.floor((values - 1) * decay / 2))
 
 
+def stair_reach(values: int, gamma: Fraction) -> int:
+    """Return the reach of the lowest stair of staircase noise that is the share `gamma` of the others: rounded up."""
+    return math.ceil(gamma * (values - 1)) - 1
+
+
+def default_stair_reach(values: int, epsilon: float) -> int:
+    """Return the reach of the lowest stair for which the noise has the least variance.
+
+    Let the stairs begin at r + s D, s = 0, 1, ..., for D = values - 1, and let n be the end of a stair: r + s D with
+    probability (1 - b) b^s, where b = e^-epsilon. The variance for r + 1 is at least that for r if and only if
+    6 E(n^2) E(n) - 2 E(n^3) - E(n) is at least 0, which it stays as r grows. The reach is r - 1.
+    """
+    stair = values - 1
+
+    def rounding(decay: Fraction) -> int:
+        rest = 1 - decay  # never 0: the bounds have many more bits than the smallest epsilon takes
+        first, second = decay / rest * stair, decay * (1 + decay) / rest**2 * stair**2
+        third = decay * (1 + 4 * decay + decay**2) / rest**3 * stair**3
+
+        def is_least(r: int) -> bool:
+            mean, square = r + first, r * r + 2 * r * first + second
+            return 6 * square * mean - 2 * (r**3 + 3 * r * r * first + 3 * r * second + third) - mean >= 0
+
+        return bisect_left(range(1, stair), True, key=is_least)
+
+    return rounded_exactly(epsilon, rounding)
+
+
+def default_blocks(values: int, epsilon: float) -> int:
+    """Return the default number of blocks of Hadamard response, as published: a power of two below e^eps and 2k."""
+    below = rounded_exactly(epsilon, lambda decay: min(math.floor(1 / decay), 2 * values - 1))
+    return int(1 << (below.bit_length() - 1))
+
+
+def block_size(values: int, blocks: int) -> int:
+    """Return the number of outputs in each block: a power of two above the number of values in any block."""
+    return int(1 << (-(-values // blocks)).bit_length())
+
+
+def block_member(position: int, place: int, blocks: int, size: int) -> int:
+    """Return the output at a place, from 0 to size/2 - 1, in the set of a value: row r of a Hadamard matrix is +1 there.
+
+    Values are dealt to the blocks in turn, and have the rows 1, 2, ... of their block.
+    """
+    row = position // blocks + 1
+    bit = row & -row
+    column = place + (place & -bit)  # a zero comes in where the row has its lowest one, and makes the parity even
+    return position % blocks * size + column + bit * (bin(row & column).count("1") % 2)
+
+
+def is_prime(number: int) -> bool:
+    """Return whether a number is prime.
+
+    >>> [number for number in range(20) if is_prime(number)]
+    [2, 3, 5, 7, 11, 13, 17, 19]
+    """
+    return number == 2 or (number > 2 and all(number % factor for factor in (2, *range(3, math.isqrt(number) + 1, 2))))
+
+
+def default_prime(values: int, epsilon: float) -> int:
+    """Return the default prime of projective response, as published: the one nearest to e^epsilon + 1.
+
+    It is at most the first one with which every value is the only member of its set.
+    """
+    most = next(number for number in counting_from(max(2, values - 1)) if is_prime(number))
+    twice = rounded_exactly(epsilon, lambda decay: min(2 + math.floor(2 / decay), 2 * most))
+    below = next(number for number in range(twice // 2, 1, -1) if is_prime(number))
+    above = next(number for number in counting_from(below + 1) if is_prime(number))
+    return below if twice < below + above or below == most else above
+
+
+def points(prime: int, dimensions: int) -> int:
+    """Return the number of points of a projective space over the remainders of a prime."""
+    return int((prime**dimensions - 1) // (prime - 1))
+
+
+def space_dimensions(values: int, prime: int) -> int:
+    """Return the least number of coordinates, from 2, with which there is a point for each value."""
+    return next(dimensions for dimensions in counting_from(2) if points(prime, dimensions) >= values)
+
+
+def point_digits(index: int, prime: int) -> list[int]:
+    """Return the coordinates of a point that come before its 1, after which all are 0."""
+    free = next(free for free in counting_from() if points(prime, free + 1) > index)
+    index -= points(prime, free)
+    return [index // prime**place % prime for place in range(free)]
+
+
+def point_member(position: int, place: int, prime: int, dimensions: int) -> int:
+    """Return the output at a place in the set of a value: a point whose inner product with the value's is 0.
+
+    Points have as last coordinate other than 0 a 1. Those of values are read backwards: then the first one is 1, say
+    at p, and any point of the other coordinates has exactly one coordinate at p that makes the product 0.
+    """
+    own = point_digits(position, prime)[::-1]
+    point = [*point_digits(place, prime), 1]
+    point += [0] * (dimensions - 1 - len(point))
+    at = dimensions - 1 - len(own)
+    point.insert(at, -sum(map(int.__mul__, own, point[at:])) % prime)
+    last = max(place for place, digit in enumerate(point) if digit)
+    return points(prime, last) + sum(digit * prime**place for place, digit in enumerate(point[:last]))
+
+
 @dataclass(frozen=True)
 class Noise:
     """Symmetric noise on whole numbers, with probabilities over 2^width.
@@ -545,8 +700,28 @@ def line_noise(rate: Fraction, rounded: bool = False) -> Noise:
 
     ratio = decay(rate)
     side = decay(rate / 2) // 2 if rounded else ratio * one // (one + ratio)
+    return _falling_noise(width, side, ratio, block)
+
+
+def _falling_noise(width: int, side: int, ratio: int, block: int) -> Noise:
+    """Return noise of which every step has `ratio` / 2^width of the probability of the step before."""
+    one = 1 << width
     powers = accumulate(range(1, block), lambda power, _: power * ratio >> width, initial=one)
     return Noise(width, side, tuple(power * (one - ratio) >> width for power in powers))
+
+
+@cache
+def stair_noise(epsilon: Fraction, reach: int, stair: int) -> Noise:
+    """Return which stair of staircase noise is drawn: 0 has 2 reach + 1 places, all others `stair` places each.
+
+    A place of one stair is e^-epsilon times as likely as a place of the stair before.
+    """
+    block = max(1, min(MAX_BLOCK_STEPS, int(BLOCK_NATS / epsilon)))
+    width = probability_width(float(epsilon) * block + abs(math.log(epsilon)) + math.log(2 * stair + 1))
+    low, _, q = exp_minus(epsilon, width)
+    one, ratio = 1 << width, low >> q
+    side = stair * ratio * one // ((2 * reach + 1) * (one - ratio) + 2 * stair * ratio)
+    return _falling_noise(width, side, ratio, block)
 
 
 @cache
@@ -630,6 +805,15 @@ def draw_chance(chance: Fraction) -> bool:
     return random_below(chance.denominator) < chance.numerator
 
 
+def draw_stairs(noise: Noise, reach: int, stair: int) -> int:
+    """Draw staircase noise: a stair, and any of its places."""
+    step = noise.draw()
+    if step == 0:
+        return random_below(2 * reach + 1) - reach
+    away = reach + 1 + (abs(step) - 1) * stair + random_below(stair)
+    return away if step > 0 else -away
+
+
 def draw_bits(values: int, position: int, width: int, own: int, other: int) -> list[bool]:
     """Draw a bit for each value: 1 with probability own / 2^width for the true value, other / 2^width for others."""
     return [random_bits(width) < (own if value == position else other) for value in range(values)]
@@ -646,6 +830,22 @@ def draw_answers(asked: Sequence[bool], bucket: int, width: int, own: int, other
     No bucket is the value's own if `bucket` is -1.
     """
     return [bit and random_bits(width) < (own if place == bucket else other) for place, bit in enumerate(asked)]
+
+
+def bloom_bits(text: str, cohort: int, bits: int, hashes: int) -> list[int]:
+    """Return which bits of its Bloom filter a text sets: the hash of google/rappor's clients, which never changes.
+
+    The bytes of the MD5 of the cohort (four bytes, the highest first) and the text, modulo the number of bits. Two may
+    be the same.
+    """
+    digest = hashlib.md5(cohort.to_bytes(4, "big") + text.encode(errors="replace"), usedforsecurity=False).digest()
+    return [byte % bits for byte in digest[:hashes]]
+
+
+def draw_filter(places: Sequence[int], bits: int, half: Fraction) -> list[bool]:
+    """Draw the permanent bits of a Bloom filter: each one of them wrong with probability `half`."""
+    own = set(places)
+    return [(place in own) ^ draw_chance(half) for place in range(bits)]
 
 
 def draw_subset(values: int, position: int, size: int, width: int, out: int) -> list[bool]:
@@ -1277,6 +1477,8 @@ def _parse_mechanism(table: _StudyTable, values: StudyValues) -> MechanismFields
         return _parse_way(table, kind, values)
     extra: Any = None
     epsilon = 0.0
+    if kind in _LINES and values.step is None:
+        raise _unusable_study(table.where, f"{kind} on uneven bins", "integers, or bins of one width")
     if kind in _RATIOS or (kind == "randomized-response" and (table.has("p") or not table.has("epsilon"))):
         extra, plain = _RATIOS.get(kind, _parse_kept_truth)(table, values, kind)
     else:
@@ -1377,6 +1579,14 @@ def _parse_chances(table: _StudyTable, values: StudyValues, kind: str) -> tuple[
     return chances, _checked_ratio(table, largest_chance_ratio(chances))
 
 
+def _parse_bit_chances(table: _StudyTable, _values: StudyValues, _kind: str) -> tuple[tuple[Fraction, Fraction], float]:
+    """Return the probabilities of a one in the value's own bit and in another's, and their epsilon."""
+    p, q = table.probability("p"), table.probability("q")
+    if not 0 < q < p < 1:
+        raise table.unusable("p and q", [str(p), str(q)], "0 < q < p < 1")
+    return (p, q), _checked_ratio(table, p * (1 - q) / (q * (1 - p)))
+
+
 def _checked_ratio(table: _StudyTable, ratio: Fraction | None) -> float:
     """Return the epsilon of a ratio; refuse one too small or too large, but not an infinite one, chosen on purpose."""
     epsilon = epsilon_of_ratio(ratio)
@@ -1418,10 +1628,47 @@ def _parse_matrix(table: _StudyTable, values: StudyValues, _kind: str) -> tuple[
     return listed, max(logs, default=0.0)
 
 
+def _parse_bloom(table: _StudyTable, values: StudyValues, _kind: str) -> tuple[dict[str, Any], float]:
+    """Return cohorts, bits, hashes, f, p and q of Bloom-filter RAPPOR, and the label of texts that are not listed."""
+    limits = {"cohorts": (1, MAX_COHORTS), "bits": (2, MAX_FILTER_BITS), "hashes": (1, MAX_HASHES)}
+    sizes = {name: table.whole(name, *limits[name]) for name in limits}
+    bits, hashes = sizes["bits"], sizes["hashes"]
+    given = [name for name in ("f", "p", "q") if table.has(name)]
+    if table.has("epsilon") == bool(given):
+        raise _unusable_study(table.where, "epsilon and f, or neither", "epsilon, or f, p and q")
+    if given:
+        f, p, q = (table.probability(name) for name in ("f", "p", "q"))
+        if f == 1 or p >= q or (f == 0 and (p == 0 or q == 1)):
+            got = f"f = {f}, p = {p}, q = {q}"
+            raise _unusable_study(table.where, got, "f below 1, p below q, and some noise in each bit")
+        _checked_ratio(table, bloom_ratio(*bloom_chances(f, p, q), bits, hashes))
+        _checked_ratio(table, bloom_ratio(f / 2, 1 - f / 2, bits, hashes))
+    else:
+        epsilon = table.real("epsilon", MIN_EPSILON, MAX_EPSILON)
+        first = table.real("first", MIN_EPSILON, MAX_EPSILON) if table.has("first") else epsilon
+        if first > epsilon:
+            raise table.unusable("first", first, f"first at most epsilon, which is {epsilon:g}")
+        f, p, q = bloom_parameters(bits, hashes, Fraction(epsilon), Fraction(first))
+    rest = table.take("rest") if table.has("rest") else None
+    if rest is not None and (not isinstance(rest, str) or values.find(rest) is None):
+        raise table.unusable("rest", rest, "one of the labels")
+    listed = [str(label) for label in values.labels if str(label) != rest]
+    differ = rest is not None or any(
+        set(bloom_bits(text, cohort, bits, hashes)) != set(bloom_bits(listed[0], cohort, bits, hashes))
+        for cohort in range(sizes["cohorts"])
+        for text in listed[1:]
+    )
+    if not differ:
+        raise _unusable_study(table.where, "the same filter for all texts", "more bits, or more cohorts")
+    return {**sizes, "f": f, "p": p, "q": q, "rest": rest}, 0.0
+
+
 _RATIOS = {  # mechanisms whose epsilon follows from other entries: what these say, and the epsilon
+    "bloom-rappor": _parse_bloom,
     "cloaking": _parse_regions,
     "matrix": _parse_matrix,
     **dict.fromkeys(SURVEY_DESIGNS, _parse_chances),
+    "unary": _parse_bit_chances,
 }
 
 
@@ -1476,10 +1723,53 @@ def _parse_reach(table: _StudyTable, values: StudyValues, epsilon: float) -> int
 
 
 def _parse_mean_reach(table: _StudyTable, values: StudyValues, epsilon: float) -> int:
-    if values.step is None:
-        raise _unusable_study(table.where, "piecewise on uneven bins", "integers, or bins of one width")
     count = len(values.labels)
     return table.whole("reach", 0, count) if table.has("reach") else default_mean_reach(count, epsilon)
+
+
+def _parse_stairs(table: _StudyTable, values: StudyValues, epsilon: float) -> int:
+    """Return the reach of the lowest stair."""
+    count = len(values.labels)
+    if not table.has("gamma"):
+        return default_stair_reach(count, epsilon)
+    gamma = table.probability("gamma")
+    if gamma == 0:
+        raise table.unusable("gamma", "0", "a number above 0, and at most 1")
+    return stair_reach(count, gamma)
+
+
+def _parse_blocks(table: _StudyTable, values: StudyValues, epsilon: float) -> int:
+    count = len(values.labels)
+    if not table.has("blocks"):
+        return default_blocks(count, epsilon)
+    blocks = table.whole("blocks", 1, 2 * count - 1)
+    if blocks & (blocks - 1):
+        raise table.unusable("blocks", blocks, "a power of two")
+    return blocks
+
+
+def _parse_prime(table: _StudyTable, values: StudyValues, epsilon: float) -> int:
+    count = len(values.labels)
+    prime = table.whole("prime", 2, MAX_OUTPUTS - 1) if table.has("prime") else default_prime(count, epsilon)
+    if not is_prime(prime):
+        raise table.unusable("prime", prime, "a prime number")
+    if points(prime, space_dimensions(count, prime)) > MAX_OUTPUTS:
+        raise table.unusable("prime", prime, f"a prime for which there are at most {MAX_OUTPUTS} points")
+    return prime
+
+
+def _parse_sketch(table: _StudyTable, _values: StudyValues, _epsilon: float) -> tuple[int, int]:
+    """Return the number of hashes, and the number of bits into which each maps the values."""
+    hashes = table.whole("hashes", 1, MAX_SKETCH_HASHES) if table.has("hashes") else DEFAULT_HASHES
+    return hashes, table.whole("width", 2, MAX_SKETCH_BITS) if table.has("width") else DEFAULT_SKETCH_BITS
+
+
+def _parse_signs(table: _StudyTable, values: StudyValues, epsilon: float) -> tuple[int, int]:
+    """Return the same; the number of bits is a power of two."""
+    hashes, width = _parse_sketch(table, values, epsilon)
+    if width & (width - 1):
+        raise table.unusable("width", width, "a power of two")
+    return hashes, width
 
 
 def _parse_truncated(table: _StudyTable, _values: StudyValues, _epsilon: float) -> bool:
@@ -1489,7 +1779,10 @@ def _parse_truncated(table: _StudyTable, _values: StudyValues, _epsilon: float) 
 _EXTRAS: dict[
     str, Callable[[_StudyTable, StudyValues, float], Any]
 ] = {  # what else defines a mechanism with an epsilon
+    "count-mean-sketch": _parse_sketch,
     "d-bit-flip": _parse_asked,
+    "hadamard-count-mean-sketch": _parse_signs,
+    "hadamard-response": _parse_blocks,
     "local-hashing": _parse_buckets,
     "longitudinal-hashing": _parse_memory_buckets,
     "longitudinal-rappor": _parse_first,
@@ -1497,9 +1790,12 @@ _EXTRAS: dict[
     "longitudinal-unary": _parse_stages,
     "piecewise": _parse_mean_reach,
     "planar-geometric": _parse_truncated,
+    "projective-response": _parse_prime,
     "square-wave": _parse_reach,
+    "staircase": _parse_stairs,
     "subset-selection": _parse_size,
 }
+_LINES = ("duchi", "piecewise", "staircase")  # which need evenly spaced values
 
 
 def short_name(kind: object) -> str | None:
@@ -1710,6 +2006,44 @@ def _window_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str
     return {"reach": reach, "width": width, "keep": keep}
 
 
+def _end_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
+    return _keep_numbers(2, mechanism.epsilon)
+
+
+def _stair_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    _check_steps(mechanism, mechanism.epsilon, mechanism.epsilon, MIN_NOISE_RATE)
+    epsilon = Fraction(mechanism.epsilon) * EPSILON_SHRINK
+    return {"reach": mechanism.extra, "noise": stair_noise(epsilon, mechanism.extra, len(values.labels) - 1)}
+
+
+def _chance_bit_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
+    return {"chances": list(mechanism.extra)}
+
+
+def _block_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    blocks = mechanism.extra
+    size = block_size(len(values.labels), blocks)
+    width, keep = response_parameters(blocks * size, Fraction(mechanism.epsilon), size // 2)
+    return {"blocks": blocks, "width": width, "keep": keep}
+
+
+def _point_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    prime, dimensions = mechanism.extra, space_dimensions(len(values.labels), mechanism.extra)
+    outputs, size = (points(prime, dimensions - part) for part in (0, 1))
+    width, keep = response_parameters(outputs, Fraction(mechanism.epsilon), size)
+    return {"prime": prime, "width": width, "keep": keep}
+
+
+def _sketch_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    hashes, buckets = mechanism.extra
+    return {"hashes": hashes, "buckets": buckets, **_symmetric_bit_numbers(mechanism, values)}
+
+
+def _sign_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
+    hashes, buckets = mechanism.extra
+    return {"hashes": hashes, "buckets": buckets, **_keep_numbers(2, mechanism.epsilon)}
+
+
 def _symmetric_bit_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str, Any]:
     width, one = flip_parameters(Fraction(mechanism.epsilon) / 2)
     return {"width": width, "own": (1 << width) - one, "other": one}
@@ -1750,6 +2084,18 @@ def _asked_numbers(mechanism: MechanismFields, _values: StudyValues) -> dict[str
     return {"buckets": buckets, "bits": bits, **asked_parameters(Fraction(mechanism.epsilon), bits)}
 
 
+def _bloom_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
+    extra = mechanism.extra
+    rest = None if extra["rest"] is None else values.find(extra["rest"])
+    return {
+        **{name: extra[name] for name in ("cohorts", "bits", "hashes")},
+        "half": extra["f"] / 2,
+        "p": extra["p"],
+        "q": extra["q"],
+        **({} if rest is None else {"rest": rest}),
+    }
+
+
 def _subset_numbers(mechanism: MechanismFields, values: StudyValues) -> dict[str, Any]:
     width, out = subset_parameters(len(values.labels), mechanism.extra, Fraction(mechanism.epsilon))
     return {"size": mechanism.extra, "width": width, "out": out}
@@ -1783,8 +2129,16 @@ _NUMBERS: dict[str, Callable[[MechanismFields, StudyValues], dict[str, Any]]] = 
     "longitudinal-unary": _two_unary_numbers,
     "longitudinal-hashing": _two_hashing_numbers,
     "d-bit-flip": _asked_numbers,
+    "bloom-rappor": _bloom_numbers,
     "subset-selection": _subset_numbers,
     **dict.fromkeys(("square-wave", "piecewise"), _window_numbers),
+    "duchi": _end_numbers,
+    "staircase": _stair_numbers,
+    "unary": _chance_bit_numbers,
+    "hadamard-response": _block_numbers,
+    "projective-response": _point_numbers,
+    "count-mean-sketch": _sketch_numbers,
+    "hadamard-count-mean-sketch": _sign_numbers,
     "planar-geometric": _planar_numbers,
     **dict.fromkeys(("geometric", "truncated-geometric", "laplace"), _line_numbers),
 }
@@ -1839,6 +2193,64 @@ def _window_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[
     return draw
 
 
+def _end_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    steps, width, keep = len(values.labels) - 1, law["width"], law["keep"]
+    return lambda position: ("-1", "1")[draw_response(int(random_below(steps) < position), 2, width, keep)]
+
+
+def _stair_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    noise, reach, stair = law["noise"], law["reach"], len(values.labels) - 1
+    return lambda position: str(values.labels[position] + draw_stairs(noise, reach, stair))
+
+
+def _chance_bit_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    count, (own, other) = len(values.labels), law["chances"]
+    return lambda position: packed_hex([draw_chance(own if bit == position else other) for bit in range(count)])
+
+
+def _block_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    blocks, size = law["blocks"], block_size(len(values.labels), law["blocks"])
+
+    def draw(position: int) -> str:
+        member = block_member(position, random_below(size // 2), blocks, size)
+        return str(draw_response(member, blocks * size, law["width"], law["keep"]))
+
+    return draw
+
+
+def _point_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    prime, dimensions = law["prime"], space_dimensions(len(values.labels), law["prime"])
+    outputs, size = (points(prime, dimensions - part) for part in (0, 1))
+
+    def draw(position: int) -> str:
+        member = point_member(position, random_below(size), prime, dimensions)
+        return str(draw_response(member, outputs, law["width"], law["keep"]))
+
+    return draw
+
+
+def _sketch_draw(_mechanism: MechanismFields, _values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    buckets = law["buckets"]
+
+    def draw(position: int) -> str:
+        number = random_below(law["hashes"])
+        own = bucket_of(number, position, buckets)
+        return f"{number}:{packed_hex(draw_bits(buckets, own, law['width'], law['own'], law['other']))}"
+
+    return draw
+
+
+def _sign_draw(_mechanism: MechanismFields, _values: StudyValues, law: Mapping[str, Any]) -> Draw:
+    buckets = law["buckets"]
+
+    def draw(position: int) -> str:
+        number, row = random_below(law["hashes"]), random_below(buckets)
+        sign = bin(row & bucket_of(number, position, buckets)).count("1") % 2
+        return str(2 * (number * buckets + row) + draw_response(sign, 2, law["width"], law["keep"]))
+
+    return draw
+
+
 def _bit_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping[str, Any]) -> Draw:
     count = len(values.labels)
     return lambda position: packed_hex(draw_bits(count, position, law["width"], law["own"], law["other"]))
@@ -1870,7 +2282,9 @@ def _clamped_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping
 class TwoStages:
     """A mechanism with memory: a permanent response, the text that a device keeps of it, and reports made from it."""
 
-    permanent: Callable[[int, Sequence[Any]], Any]  # from a position, and earlier responses of the same person
+    permanent: Callable[
+        [Any, Sequence[Any]], Any
+    ]  # from a position (or a text), and earlier responses of the same person
     report: Callable[[Any], str]  # from a permanent response
     write: Callable[[Any], str]
     read: Callable[[str], Any]  # None if the text was not written here
@@ -1994,7 +2408,48 @@ def _asked_stages(values: StudyValues, law: Mapping[str, Any]) -> TwoStages:
     )
 
 
+def _bloom_stages(values: StudyValues, law: Mapping[str, Any]) -> TwoStages:
+    """Return the stages of Bloom-filter RAPPOR: the cohort stays, and each filter has one permanent response.
+
+    A response is the cohort, the permanent bits, and the filter that they were drawn for.
+    """
+    cohorts, bits, hashes, half = law["cohorts"], law["bits"], law["hashes"], law["half"]
+
+    def permanent(value: int | str, earlier: Sequence[tuple[int, list[bool], list[bool]]]) -> Any:
+        cohort = earlier[0][0] if earlier else random_below(cohorts)
+        if value == law.get("rest"):  # the label itself, which stands for any text
+            places = [random_below(bits) for _ in range(hashes)]
+        else:
+            text = value if isinstance(value, str) else str(values.labels[value])
+            places = bloom_bits(text, cohort, bits, hashes)
+        own = [place in places for place in range(bits)]
+        kept = [each for each in earlier if each[0] == cohort and each[2] == own]
+        return kept[0] if kept else (cohort, draw_filter(places, bits, half), own)
+
+    def report(kept: tuple[int, list[bool], list[bool]]) -> str:
+        return f"{kept[0]}:{packed_hex([draw_chance(law['q'] if bit else law['p']) for bit in kept[1]])}"
+
+    def read(text: str) -> tuple[int, list[bool], list[bool]] | None:
+        parts = text.split(":")
+        if len(parts) != 3:
+            return None
+        cohort = _whole_below(parts[0], cohorts)
+        row, own = (_packed_bits(part, bits) for part in parts[1:])
+        if cohort is None or row is None or own is None or not 1 <= sum(own) <= hashes:
+            return None
+        return cohort, row, own
+
+    return TwoStages(
+        permanent=permanent,
+        report=report,
+        write=lambda kept: f"{kept[0]}:{packed_hex(kept[1])}:{packed_hex(kept[2])}",
+        read=read,
+        form=f"a cohort below {cohorts} and two rows of {bits} bits in hexadecimal digits, with colons between",
+    )
+
+
 _STAGES: dict[str, Callable[[StudyValues, Mapping[str, Any]], TwoStages]] = {
+    "bloom-rappor": _bloom_stages,
     "d-bit-flip": _asked_stages,
     "longitudinal-hashing": _hashing_stages,
     "longitudinal-rappor": _bit_stages,
@@ -2011,6 +2466,13 @@ _DRAWS: dict[str, Callable[[MechanismFields, StudyValues, Mapping[str, Any]], Dr
     **dict.fromkeys(MEMORY_MECHANISMS, _remembered_draw),
     "subset-selection": _subset_draw,
     **dict.fromkeys(("square-wave", "piecewise"), _window_draw),
+    "duchi": _end_draw,
+    "staircase": _stair_draw,
+    "unary": _chance_bit_draw,
+    "hadamard-response": _block_draw,
+    "projective-response": _point_draw,
+    "count-mean-sketch": _sketch_draw,
+    "hadamard-count-mean-sketch": _sign_draw,
     "planar-geometric": _planar_draw,
     "geometric": _endless_draw,
     **dict.fromkeys(("truncated-geometric", "laplace"), _clamped_draw),
@@ -2340,7 +2802,7 @@ class Client:
         name = self._named(mechanism)
         fields = self._mechanisms[name]
         if not fields.parts:
-            return self._draw(name)(self._values.position(value))
+            return self._draw(name)(self._position(fields, value))
         if name not in self._combination_draws:
             draws = {attribute: self._draw(f"{name}.{attribute}") for attribute in fields.parts}
             self._combination_draws[name] = _combination_draw(fields, draws, self._values)
@@ -2373,7 +2835,7 @@ class Client:
             If the value is not in the domain, the mechanism is another one, or `earlier` holds something else.
         """
         stages = self._memory(mechanism)
-        position = self._values.position(value)
+        position = self._position(self._mechanisms[self._named(mechanism)], value)
         texts = [earlier] if isinstance(earlier, str) else list(earlier)
         return stages.write(stages.permanent(position, [_kept(stages, each, "permanent(earlier=)") for each in texts]))
 
@@ -2399,6 +2861,13 @@ class Client:
         """
         stages = self._memory(mechanism)
         return stages.report(_kept(stages, permanent, "instantaneous(permanent)"))
+
+    def _position(self, fields: MechanismFields, value: Any) -> Any:
+        """Return the position of a value; a text itself, where the study takes texts that it does not list."""
+        takes_texts = fields.kind == "bloom-rappor" and fields.extra["rest"] is not None
+        if takes_texts and isinstance(value, str) and value and self._values.find(value) is None:
+            return value
+        return self._values.position(value)
 
     def _memory(self, mechanism: str | None) -> TwoStages:
         name = self._named(mechanism)
@@ -2536,6 +3005,189 @@ def check_collector(entries: object, where: str) -> dict[str, Any]:
     collector["origins"] = tuple(origins)
     table.close()
     return collector
+
+
+# --- words that nobody can list --------------------------------------------------------------------------------------
+
+WORD_END = "\0"  # follows a word that is shorter than the prefix that is asked for
+
+
+def text_key(text: str) -> int:
+    """Return the key of a text, 64 bits: version 1, which never changes.
+
+    With all arithmetic modulo 2^64, mix and G of the hash of positions, and key 0 for the empty text::
+
+        key(text + letter) = mix(key(text) + (code point of the letter + 1) G)
+
+    The bucket of a text under a seed is that of its key, taken as a position.
+
+    Parameters
+    ----------
+    text
+        Any text.
+
+    Returns
+    -------
+    int
+        From 0 to 2^64 - 1.
+
+    Examples
+    --------
+    >>> from hubbub.client import text_key
+    >>> text_key("tea")
+    4355119883970456598
+    """
+    key = 0
+    for letter in text:
+        key = _mix(key + (ord(letter) + 1) * 0x9E3779B97F4A7C15)
+    return key
+
+
+@dataclass(frozen=True)
+class WordClient:
+    """Privatize a word on a person's device, for a search over words that nobody can list.
+
+    The person is dealt to one of the rounds at random. Her report is about the prefix of the length that the round asks
+    for: a random seed, and randomized response on the prefix's bucket under that seed. She reports once, and spends
+    epsilon.
+
+    Parameters
+    ----------
+    alphabet
+        All letters that a word may have.
+    length
+        The letters of the longest word.
+    epsilon
+        Plain epsilon, for the whole word.
+    prefix_lengths
+        What each round asks for: increasing numbers of letters, the last one `length`.
+    buckets
+        The number of buckets of the hash; None for round(e^epsilon) + 1.
+    other
+        The letter of the alphabet that replaces letters outside it; None to refuse them.
+    cut
+        Whether a longer word is cut after `length` letters; False to refuse it.
+
+    Raises
+    ------
+    ClientError
+        If a setting has a wrong value.
+
+    Examples
+    --------
+    >>> from hubbub.client import WordClient
+    >>> client = WordClient(alphabet="abcdefghijklmnopqrstuvwxyz", length=6, epsilon=4.0, prefix_lengths=[3, 4, 5, 6])
+    >>> report = client.privatize("tea")
+    >>> 1 <= report["round"] <= 4, int(report["output"].split(":")[1]) < client.buckets
+    (True, True)
+    """
+
+    alphabet: str
+    length: int
+    epsilon: float
+    prefix_lengths: Sequence[int]
+    buckets: int | None = None
+    other: str | None = None
+    cut: bool = False
+
+    def __post_init__(self) -> None:
+        letters = self.alphabet
+        if not isinstance(letters, str) or len(letters) < 2:
+            raise self._wrong("alphabet", letters, "a text with at least 2 letters")
+        if WORD_END in letters or len(set(letters)) < len(letters):
+            twice = next((letter for letter in letters if letters.count(letter) > 1), WORD_END)
+            got = f"{shorten(twice)}{' more than once' if twice != WORD_END else ''}"
+            raise self._wrong("alphabet", got, "different letters, and not the character 0, which ends words")
+        length = as_whole(self.length)
+        if length is None or not 1 <= length <= MAX_WORD_LETTERS:
+            raise self._wrong("length", shorten(self.length), f"a whole number from 1 to {MAX_WORD_LETTERS}")
+        if not MIN_EPSILON <= as_real(self.epsilon) <= MAX_EPSILON:
+            raise self._wrong("epsilon", shorten(self.epsilon), f"a number from {MIN_EPSILON:g} to {MAX_EPSILON:g}")
+        given = self.prefix_lengths
+        is_list = isinstance(given, Sequence) and not isinstance(given, str)
+        lengths = [as_whole(each) for each in given] if is_list else []
+        whole = [each for each in lengths if each is not None]
+        increases = all(low < high for low, high in pairwise([0, *whole]))
+        if len(whole) < len(lengths) or not increases or not whole or whole[-1] != length:
+            expected = f"increasing whole numbers from 1, the last one {length} (the length of words)"
+            raise self._wrong("prefix_lengths", shorten(given), expected)
+        buckets = default_buckets(float(self.epsilon)) if self.buckets is None else as_whole(self.buckets)
+        if buckets is None or not 2 <= buckets <= MAX_BUCKETS:
+            raise self._wrong("buckets", shorten(self.buckets), f"a whole number from 2 to {MAX_BUCKETS}")
+        if self.other is not None and (
+            not isinstance(self.other, str) or len(self.other) != 1 or self.other not in letters
+        ):
+            raise self._wrong("other", shorten(self.other), "one letter of the alphabet, or None")
+        if not isinstance(self.cut, bool):
+            raise self._wrong("cut", shorten(self.cut), "True or False")
+        kept = {"length": length, "epsilon": float(self.epsilon), "prefix_lengths": tuple(whole), "buckets": buckets}
+        for name, value in kept.items():
+            object.__setattr__(self, name, value)
+
+    def _wrong(self, name: str, got: object, expected: str) -> ClientError:
+        what, remedy = f"{name} has a wrong value", f"pass {expected}"
+        return ClientError(what, where=f"WordClient({name}=)", got=got, expected=expected, remedy=remedy)
+
+    def letters(self, word: Any) -> str:
+        """Return a word as it is reported: letters outside the alphabet replaced, and cut, where the search says so.
+
+        Parameters
+        ----------
+        word
+            A text of at least one letter.
+
+        Returns
+        -------
+        str
+            The word, in letters of the alphabet.
+
+        Raises
+        ------
+        ClientError
+            If it is not such a word.
+        """
+        # Errors end up in logs, so the word is not shown, nor how long it is.
+        if not isinstance(word, str) or not word:
+            got = "an empty text" if isinstance(word, str) else f"a value of type {type(word).__name__}"
+            raise _no_word("not a word", got, "a text of at least one letter", "leave out people without a word")
+        if len(word) > self.length and not self.cut:
+            remedy = "search for longer words, or pass cut=True to cut them"
+            raise _no_word("a word is too long", "a longer text", f"at most {self.length} letters", remedy)
+        word = word[: self.length]
+        if self.other is None and not set(word) <= set(self.alphabet):
+            remedy = "add the letter to the alphabet, write the word in other letters, or name a letter with other="
+            expected = f"letters of {shorten(self.alphabet)}"
+            raise _no_word("a letter is not in the alphabet", "a text with another letter", expected, remedy)
+        return "".join(letter if letter in self.alphabet else str(self.other) for letter in word)
+
+    def privatize(self, word: str) -> dict[str, Any]:
+        """Return one report about a word.
+
+        Parameters
+        ----------
+        word
+            A text of at least one letter.
+
+        Returns
+        -------
+        dict
+            ``round``, from 1, and ``output``, which is ``seed:bucket``.
+
+        Raises
+        ------
+        ClientError
+            If the word has a letter that is not in the alphabet, or is too long, and the search does not say what then.
+        """
+        word = self.letters(word)
+        turn, seed, buckets = random_below(len(self.prefix_lengths)), random_bits(64), int(self.buckets or 2)
+        asked = self.prefix_lengths[turn]
+        bucket = bucket_of(seed, text_key((word + WORD_END)[:asked]), buckets)
+        width, keep = response_parameters(buckets, Fraction(self.epsilon))
+        return {"round": turn + 1, "output": f"{seed}:{draw_response(bucket, buckets, width, keep)}"}
+
+
+def _no_word(what: str, got: str, expected: str, remedy: str) -> ClientError:
+    return ClientError(what, where="privatize(word)", got=got, expected=expected, remedy=remedy)
 
 
 # --- the command line ------------------------------------------------------------------------------------------------

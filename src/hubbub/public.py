@@ -3,6 +3,7 @@
 from hubbub.amplification import Amplification, amplify
 from hubbub.association import Independence, independence
 from hubbub.auditing import Attacker, Audit, SampleAudit, attacker, audit, audit_samples, error_probability
+from hubbub.benchmarking import Benchmark, benchmark
 from hubbub.cluster import ClusterReports
 from hubbub.comparison import Comparison, GroupComparison, compare, compare_groups
 from hubbub.core.errors import (
@@ -21,6 +22,7 @@ from hubbub.core.errors import (
     SettingError,
     StudyError,
 )
+from hubbub.discovery import Discovery, PrefixSearch, discover
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers, Product
 from hubbub.estimators import (
     Estimate,
@@ -46,14 +48,32 @@ from hubbub.intake import (
     read_tally,
     scatter_reports,
 )
-from hubbub.intervals import Band, Interval, Moments, Quantile, band, correlation, interval, moments, quantile
+from hubbub.intake.rappor_files import read_rappor
+from hubbub.intervals import (
+    Band,
+    Interval,
+    Mean,
+    Moments,
+    Quantile,
+    band,
+    correlation,
+    interval,
+    mean,
+    moments,
+    quantile,
+)
 from hubbub.mechanisms import (
+    BloomRappor,
     Cloaking,
+    CountMeanSketch,
     CrosswiseModel,
     DBitFlip,
+    Duchi,
     Exponential,
     ForcedResponse,
     Geometric,
+    HadamardCountMeanSketch,
+    HadamardResponse,
     Laplace,
     LocalHashing,
     LongitudinalHashing,
@@ -66,14 +86,17 @@ from hubbub.mechanisms import (
     Piecewise,
     PlanarGeometric,
     PlanarLaplace,
+    ProjectiveResponse,
     RandomizedResponse,
     Rappor,
     SampleOne,
     SampleOneWithFakes,
     Split,
     SquareWave,
+    Staircase,
     SubsetSelection,
     TruncatedGeometric,
+    Unary,
     UnrelatedQuestion,
     Warner,
 )
@@ -87,6 +110,7 @@ from hubbub.reports import Reports, SurveyWeights
 from hubbub.reports.raking import rake
 from hubbub.resolution import Part, Resolution, resolve
 from hubbub.synthesis import synthesize
+from hubbub.text_decoding import TextShares, decode_rappor
 from hubbub.trends import Change, Trend, trend
 from hubbub.trust_check import Check, check
 
@@ -96,7 +120,9 @@ __all__ = [
     "AttributesPlan",
     "Audit",
     "Band",
+    "Benchmark",
     "Bins",
+    "BloomRappor",
     "Categories",
     "Change",
     "Check",
@@ -104,11 +130,14 @@ __all__ = [
     "ClusterError",
     "ClusterReports",
     "Comparison",
+    "CountMeanSketch",
     "CrosswiseModel",
     "DBitFlip",
+    "Discovery",
     "DistanceError",
     "Domain",
     "DomainError",
+    "Duchi",
     "Estimate",
     "EstimateError",
     "Exponential",
@@ -117,6 +146,8 @@ __all__ = [
     "Geometric",
     "Grid",
     "GroupComparison",
+    "HadamardCountMeanSketch",
+    "HadamardResponse",
     "HubbubError",
     "HubbubWarning",
     "Identification",
@@ -132,6 +163,7 @@ __all__ = [
     "LongitudinalResponse",
     "LongitudinalUnary",
     "Matrix",
+    "Mean",
     "Mechanism",
     "MechanismError",
     "Moments",
@@ -142,7 +174,9 @@ __all__ = [
     "Plan",
     "PlanarGeometric",
     "PlanarLaplace",
+    "PrefixSearch",
     "Product",
+    "ProjectiveResponse",
     "Quantile",
     "RandomizedResponse",
     "Rappor",
@@ -159,13 +193,16 @@ __all__ = [
     "Shift",
     "Split",
     "SquareWave",
+    "Staircase",
     "Study",
     "StudyError",
     "SubsetSelection",
     "SurveyWeights",
     "Tally",
+    "TextShares",
     "Trend",
     "TruncatedGeometric",
+    "Unary",
     "UnrelatedPrevalence",
     "UnrelatedQuestion",
     "Warner",
@@ -174,11 +211,14 @@ __all__ = [
     "audit",
     "audit_samples",
     "band",
+    "benchmark",
     "check",
     "collect",
     "compare",
     "compare_groups",
     "correlation",
+    "decode_rappor",
+    "discover",
     "earth_mover_distance",
     "error_probability",
     "estimate",
@@ -190,6 +230,7 @@ __all__ = [
     "interval",
     "kl_divergence",
     "log_likelihood",
+    "mean",
     "merge",
     "moments",
     "optimality_gap",
@@ -198,6 +239,7 @@ __all__ = [
     "privatize_file",
     "quantile",
     "rake",
+    "read_rappor",
     "read_reports",
     "read_study",
     "read_tally",

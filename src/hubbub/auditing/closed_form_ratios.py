@@ -9,25 +9,32 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate, chain, islice, pairwise
 
 import numpy as np
 
 from hubbub.auditing.exact_ratios import OutputRatio, largest_ratio
+from hubbub.auditing.filter_ratios import filters_ratio
 from hubbub.client import Noise, bucket_of
 from hubbub.core.arrays import plain
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.local_hashing import HashedResponseLaw
+from hubbub.mechanisms.sketches import SignSketchLaw, SketchLaw, bucket_numbers
 from hubbub.sampling import (
     AskedBitsLaw,
     BitFlipLaw,
+    EndResponseLaw,
     FixedLaw,
+    FractionFlipLaw,
     FractionResponseLaw,
     Law,
     LineNoiseLaw,
+    NoisyFilterLaw,
     ResponseLaw,
     SetResponseLaw,
+    StaircaseLaw,
     SubsetLaw,
     TwoAnswerLaw,
     TwoStageLaw,
@@ -52,27 +59,52 @@ def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -
         return largest_ratio(list(ratios)), law.values if law.clamped else None
     if isinstance(law, TwoAnswerLaw):
         return _two_answers_ratio(law, output_text), 2
-    values = (0, size - 1) if isinstance(law, AskedBitsLaw) else (0, 1)  # the first two may share a bucket
-    alike = alike_ratio(law, output_text, *values)
+    if isinstance(law, EndResponseLaw):
+        own, others = response_weights(law.response)
+        return OutputRatio.at_least_one(size - 1, 0, output_text(1), own, others), 2
+    alike = alike_ratio(law, output_text, *different_values(law, size))
     if alike is None:
         return None
     if isinstance(law, TwoStageLaw) and law.permanent is not law:
         law = law.permanent  # its outputs are those of the whole law
+    if isinstance(law, NoisyFilterLaw):
+        return alike, law.cohorts << law.filters.bits
     if isinstance(law, AskedBitsLaw):
         return alike, math.comb(law.buckets, law.asked) << law.asked
     if isinstance(law, HashedResponseLaw):
         return alike, law.response.values << 64
+    if isinstance(law, SketchLaw):
+        return alike, law.hashes << law.bits.values
+    if isinstance(law, SignSketchLaw):
+        return alike, 2 * law.hashes * law.width
     if isinstance(law, SubsetLaw):
         return alike, math.comb(size, law.size)
     if isinstance(law, SetResponseLaw):
         return alike, law.outputs
+    if isinstance(law, StaircaseLaw):
+        return alike, None
     return alike, size if isinstance(law, ResponseLaw | FractionResponseLaw) else 1 << size
+
+
+def different_values(law: Law, size: int) -> tuple[int, int]:
+    """Return two values that do not share a bucket; without need 0 and 1."""
+    if isinstance(law, AskedBitsLaw):
+        return 0, size - 1
+    if isinstance(law, SketchLaw | SignSketchLaw):
+        width = law.width if isinstance(law, SignSketchLaw) else law.bits.values
+        for number in range(law.hashes):
+            buckets = bucket_numbers(np.array(number), np.arange(size), width)
+            different = np.flatnonzero(buckets != buckets[0])
+            if different.size:
+                return 0, int(different[0])
+    return 0, 1
 
 
 def alike_ratio(law: Law, output_text: Callable[[int], str], value: int = 0, other: int = 1) -> OutputRatio | None:
     """Return the largest ratio of two different values where that of any two is the same; None for other laws.
 
-    Of `AskedBitsLaw` it is the same for any two values in different buckets.
+    Of `AskedBitsLaw` it is the same for any two values in different buckets, and of sketches for any two that do not
+    share their buckets under all hashes. Of `NoisyFilterLaw`, whose values are not alike, it is the largest of all.
     """
     if isinstance(law, ResponseLaw | FractionResponseLaw):
         own, others = response_weights(law)
@@ -83,13 +115,19 @@ def alike_ratio(law: Law, output_text: Callable[[int], str], value: int = 0, oth
         return _set_response_ratio(law, output_text, value, other)
     if isinstance(law, HashedResponseLaw):
         return _hashed_response_ratio(law, value, other)
+    if isinstance(law, NoisyFilterLaw):
+        return filters_ratio(law)
     if isinstance(law, AskedBitsLaw):
         return _asked_ratio(law, value, other)
+    if isinstance(law, SketchLaw | SignSketchLaw):
+        return _sketch_ratio(law, output_text, value, other)
     if isinstance(law, TwoStageLaw):
         # Every report about a value is made from one permanent response, without looking at the value again.
         return alike_ratio(law.permanent, output_text, value, other)
-    if isinstance(law, BitFlipLaw):
+    if isinstance(law, BitFlipLaw | FractionFlipLaw):
         return flips_ratio(law, value, other)
+    if isinstance(law, StaircaseLaw):
+        return _stairs_ratio(law, output_text, value, other)
     return _subsets_ratio(law, value, other) if isinstance(law, SubsetLaw) else None
 
 
@@ -147,20 +185,45 @@ def _hashed_response_ratio(law: HashedResponseLaw, value: int, other: int) -> Ou
     return OutputRatio.at_least_one(value, other, output, *response_weights(law.response))
 
 
-def flips_ratio(law: BitFlipLaw, value: int = 0, other: int = 1) -> OutputRatio:
+def flips_ratio(law: BitFlipLaw | FractionFlipLaw, value: int = 0, other: int = 1) -> OutputRatio:
     """Return the largest ratio of noisy bits: two values differ only in their own two, independent bits.
 
     The ratio is a factor of the first value's bit, own over other, times one of the second's, other over own. Each
     factor is largest for one of the two states of its bit.
     """
-    scale = 1 << law.width
-    owns, others = (scale - law.own, law.own), (scale - law.other, law.other)  # weights of the states 0 and 1
+    owns, others = bit_weights(law)
     first_factor, first_bit = _largest_bit_ratio(owns, others)
     second_factor, second_bit = _largest_bit_ratio(others, owns)
     output = f"any with the first value's bit {first_bit} and the second's {second_bit}"
     if first_factor is None or second_factor is None:
         return OutputRatio(value, other, output, 1, 0)
     return OutputRatio(value, other, output, *(first_factor * second_factor).as_integer_ratio())
+
+
+def bit_weights(law: BitFlipLaw | FractionFlipLaw) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return weights of the states 0 and 1, of the value's own bit and of another's, all over one number."""
+    if isinstance(law, FractionFlipLaw):
+        scale = math.lcm(law.own.denominator, law.other.denominator)
+        own, other = int(law.own * scale), int(law.other * scale)
+    else:
+        scale, own, other = 1 << law.width, law.own, law.other
+    return (scale - own, own), (scale - other, other)
+
+
+def _stairs_ratio(law: StaircaseLaw, output_text: Callable[[int], str], value: int, other: int) -> OutputRatio:
+    """Return the largest ratio of staircase noise: an output at the end of a stair, which is on the next for the other.
+
+    A stair is as long as the line, so that any two values are at most one stair apart. Ratios of neighbouring stairs
+    repeat a block of stairs further out.
+    """
+    away, ratios = 1 if value > other else -1, []
+    for stair in range(len(law.stairs.steps) + 1):
+        near, far = _step_weights(law.stairs, stair)
+        if stair == 0:  # all places of a stair are equally likely
+            near, far = near * law.stair, far * (2 * law.reach + 1)
+        output = output_text(law.low + value + away * (law.reach + stair * law.stair))
+        ratios.append(OutputRatio.at_least_one(value, other, output, near, far))
+    return largest_ratio(ratios)
 
 
 def _asked_ratio(law: AskedBitsLaw, value: int, other: int) -> OutputRatio:
@@ -177,6 +240,34 @@ def _asked_ratio(law: AskedBitsLaw, value: int, other: int) -> OutputRatio:
     ratio, bit = _largest_bit_ratio(owns, others)
     weights = (1, 0) if ratio is None else ratio.as_integer_ratio()
     return OutputRatio(value, other, f"any with the first value's bucket asked and its bit {bit}", *weights)
+
+
+def _sketch_ratio(
+    law: SketchLaw | SignSketchLaw, output_text: Callable[[int], str], value: int, other: int
+) -> OutputRatio:
+    """Return the largest ratio of sketches: of a hash under which the values have different buckets, if there is one.
+
+    The hash, and the row of the matrix, are as likely for all values. Two columns of a Hadamard matrix differ somewhere.
+    """
+    width = law.width if isinstance(law, SignSketchLaw) else law.bits.values
+    first, second = (bucket_numbers(np.arange(law.hashes), np.array(each), width) for each in (value, other))
+    different = np.flatnonzero(first != second)
+    if not different.size:
+        return OutputRatio(value, other, "any", 1, 1)
+    number = int(different[0])
+    if isinstance(law, SketchLaw):
+        ratio = flips_ratio(law.bits, value, other)
+        bits = [int(law.bits.own >= law.bits.other), int(law.bits.own < law.bits.other)]
+        return replace(
+            ratio, output=f"any of hash {number} with bit {first[number]} {bits[0]} and bit {second[number]} {bits[1]}"
+        )
+    own, others = response_weights(law.response)
+    apart = int(first[number] ^ second[number])
+    row = apart & -apart  # where the two columns differ
+    sign = (row & int(first[number])).bit_count() % 2
+    weights = (own, others) if own >= others else (others, own)
+    code = 2 * (number * law.width + row) + (sign if own >= others else 1 - sign)
+    return OutputRatio(value, other, output_text(code), *weights)
 
 
 def _largest_bit_ratio(numerators: tuple[int, int], denominators: tuple[int, int]) -> tuple[Fraction | None, int]:

@@ -18,14 +18,17 @@ from hubbub.core.arrays import Array, Floats, Positions, as_array
 from hubbub.core.errors import shorten
 from hubbub.domains import Domain
 from hubbub.mechanisms import DBitFlip, LocalHashing, Mechanism
+from hubbub.mechanisms.hadamard_response import ListedSets
 from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.mechanisms.several_attributes import SeveralAttributes
+from hubbub.mechanisms.sketches import Sketch
 
 MAX_SINGLE_OUTPUTS = 2_000  # outputs that are events of their own: the most frequent ones
 MAX_THRESHOLDS = 256
 MAX_NUMBER_COLUMNS = 4  # of outputs that are rows of numbers
 BIT_EVENT = "the bit of {} is 1 and that of {} is 0"
+SET_EVENT = "the output is in the set of {} and not in that of {}"
 BUCKET_EVENT = "the bucket is that of {} and not that of {}"
 ANSWER_EVENT = "the answer about the bucket of {} is 1 and that about the bucket of {} is 0"
 ONE_ANSWER_EVENT = "the answer is 1 for the bucket of {}, and so not about that of {}"
@@ -63,6 +66,8 @@ def event_families(
     if isinstance(mechanism, LocalHashing):
         hashed = partial(_hashed_bit, int(mechanism.buckets or 2))
         return [_bit_pair_events(domain, values, hashed, BUCKET_EVENT)]
+    if isinstance(mechanism, ListedSets | Sketch):
+        return [_bit_pair_events(domain, values, partial(_in_set, mechanism), SET_EVENT)]
     if isinstance(mechanism, DBitFlip):
         one, zero = (partial(_answer, mechanism, answer) for answer in (1, 0))
         return [_bit_pair_events(domain, values, one, ONE_ANSWER_EVENT if mechanism.bits == 1 else ANSWER_EVENT, zero)]
@@ -229,6 +234,11 @@ def _hashed_bit(buckets: int, outputs: Array, position: int) -> Bools:
     """Return whether a value hashes to the reported bucket."""
     hashed: Bools = hash_v1(outputs["seed"], np.array([position]), buckets) == outputs["bucket"]
     return hashed
+
+
+def _in_set(mechanism: ListedSets | Sketch, outputs: Array, position: int) -> Bools:
+    """Return whether outputs are in the set of a value."""
+    return mechanism.holds(mechanism.output_space.encode(outputs), np.array(position))
 
 
 def sortable_keys(outputs: Array) -> Array:

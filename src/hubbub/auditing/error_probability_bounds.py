@@ -48,6 +48,7 @@ from hubbub.mechanisms import (
     Mechanism,
     PlanarGeometric,
     RandomizedResponse,
+    Staircase,
     SubsetSelection,
     TruncatedGeometric,
 )
@@ -384,7 +385,8 @@ def _log_rows(mechanism: Mechanism, position: int | None) -> tuple[Floats, float
         # All outputs from an end on have the same ratio r = a_x'z / a_xz, so that the likeliest value depends only on
         # how many there were, and sum a^(1-s) a'^s = r^s sum a = (sum a)^(1-s) (sum a')^s: clamping loses nothing.
         mechanism = TruncatedGeometric(mechanism.domain, mechanism.epsilon)
-    outputs = mechanism.outputs
+    stairs = mechanism.folded_outputs() if isinstance(mechanism, Staircase) else None  # nothing is lost here, either
+    outputs = mechanism.outputs if stairs is None else stairs[0]
     is_unbounded = isinstance(mechanism, PlanarGeometric) and not mechanism.truncated
     if outputs is None:
         raise MechanismError(
@@ -406,7 +408,7 @@ def _log_rows(mechanism: Mechanism, position: int | None) -> tuple[Floats, float
             expected=f"at most {MAX_MULTIPLICATIONS:,} products and {MAX_TABLE_ENTRIES:,} entries",
             remedy="name the value you ask about (value=), or use a coarser domain",
         )
-    logs = mechanism.log_columns(mechanism.output_space.encode(outputs))
+    logs = mechanism.log_columns(mechanism.output_space.encode(outputs)) + (0.0 if stairs is None else stairs[1])
     rows = np.exp(logs)
     check_rows(rows, f"{type(mechanism).__name__}.matrix()")
     sums = rows.sum(axis=1, keepdims=True)

@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.auditing.closed_form_ratios import output_text_of, response_weights
+from hubbub.auditing.closed_form_ratios import alike_ratio, bit_weights, output_text_of, response_weights
 from hubbub.auditing.exact_ratios import (
     EnclosedRate,
     OutputRatio,
@@ -31,12 +31,19 @@ from hubbub.auditing.exact_ratios import (
 )
 from hubbub.auditing.possible_pairs import equal_scores, groups_without, largest_sum, table_scores
 from hubbub.auditing.probability_tables import ProbabilityTable, probability_table
-from hubbub.auditing.value_ratios import MAX_TABLE_ENTRIES
+from hubbub.auditing.value_ratios import MAX_TABLE_ENTRIES, two_answers
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.progress import Progress
 from hubbub.domains import Domain
-from hubbub.mechanisms import Mechanism, SampleOneWithFakes
-from hubbub.sampling import BitFlipLaw, FractionResponseLaw, ResponseLaw
+from hubbub.mechanisms import Mechanism, SampleOneWithFakes, Staircase
+from hubbub.sampling import (
+    BitFlipLaw,
+    EndResponseLaw,
+    FractionFlipLaw,
+    FractionResponseLaw,
+    ResponseLaw,
+    StaircaseLaw,
+)
 
 Bounds = tuple[Decimal, Decimal]
 SUM_ERROR = Fraction(1, 1 << 50)  # relative: eight times what the nearest float of a sum loses
@@ -164,20 +171,43 @@ def _table(part: Mechanism) -> ProbabilityTable | None:
             return [own if output == position else other for output in range(law.values)]
 
         return ProbabilityTable(law.values, law.values, 0, row, text)
-    if isinstance(law, BitFlipLaw):
+    if isinstance(law, BitFlipLaw | FractionFlipLaw):
         return _bit_rows(law, part.domain)
+    if isinstance(law, EndResponseLaw):
+        return two_answers(law, text)
+    if isinstance(law, StaircaseLaw) and isinstance(part, Staircase):
+        return _stair_columns(law, part, text)
     return probability_table(law, text)
 
 
-def _bit_rows(law: BitFlipLaw, domain: Domain) -> ProbabilityTable:
+def _stair_columns(law: StaircaseLaw, part: Staircase, text: Callable[[int], str]) -> ProbabilityTable:
+    """Return weights of the outputs that stand for all of staircase noise, each as likely as the ratios allow.
+
+    An output is as likely for the values on its nearer stair as the largest ratio says; with a smaller one, which some
+    stairs may have by rounding, it tells less.
+    """
+    worst = alike_ratio(law, text)
+    assert worst is not None  # noqa: S101  # staircase noise has one
+    codes = part.folded_outputs()[0]
+    steps = codes - law.low
+    nearest = part.stairs_down(np.maximum(np.maximum(-steps, steps - law.stair), 0))
+
+    def row(position: int) -> list[int]:
+        near = part.stairs_down(steps - position) == nearest
+        return [worst.numerator if each else worst.denominator for each in near.tolist()]
+
+    return ProbabilityTable(law.values, len(codes), 0, row, lambda at: text(int(codes[at])))
+
+
+def _bit_rows(law: BitFlipLaw | FractionFlipLaw, domain: Domain) -> ProbabilityTable:
     """Return weights of the rows of bits that can be extreme: those with the bit of one value alone, or all but one.
 
     A row is r times as likely for the values whose bit is 1 as for the others, so that R is r / D or 1 / D, where D is
     the mean over fakes. Of all rows that tell two values apart, D is least where one bit is 1, and largest where one is
     0; a row that does not is at best one with all bits but that of the value.
     """
-    scale, size = 1 << law.width, law.values
-    inside, outside = law.own * (scale - law.other), law.other * (scale - law.own)
+    (own_zero, own_one), (other_zero, other_one) = bit_weights(law)
+    size, inside, outside = law.values, own_one * other_zero, other_one * own_zero
 
     def row(position: int) -> list[int]:
         alone, others = [outside] * size, [inside] * size

@@ -12,13 +12,18 @@ import numpy as np
 from hubbub.auditing.asked_bit_tests import answer_scores, asked_bit_tests
 from hubbub.auditing.bit_row_tests import bit_row_tests, ones_scores
 from hubbub.auditing.count_tests import LawTest, Sensitivity, binomial_test, chi_square, several_tests
+from hubbub.auditing.filter_tests import filter_scores, filter_tests
 from hubbub.auditing.hashed_output_tests import bucket_scores, hashed_output_tests
 from hubbub.auditing.listed_output_tests import likelihood_scores, listed_output_tests, uniform_scores
 from hubbub.auditing.output_cells import output_cells
 from hubbub.auditing.serial_tests import correlation_test, serial_tests
+from hubbub.auditing.sketch_tests import sketch_tests, wrong_scores
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import (
+    BloomRappor,
+    CountMeanSketch,
     DBitFlip,
+    HadamardCountMeanSketch,
     LocalHashing,
     Matrix,
     Mechanism,
@@ -27,6 +32,7 @@ from hubbub.mechanisms import (
     SampleOneWithFakes,
 )
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
+from hubbub.mechanisms.hadamard_response import ListedSets
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.mechanisms.several_attributes import SeveralAttributes
 
@@ -83,6 +89,13 @@ def _single_tests(
     if isinstance(mechanism, DBitFlip):
         tests = asked_bit_tests(mechanism, positions, codes)
         return tests, Scores(answer_scores(mechanism, positions, codes, rng), positions)
+    if isinstance(mechanism, BloomRappor):
+        tests = filter_tests(mechanism, positions, codes)
+        listed = positions != mechanism.rest_position
+        return tests, Scores(filter_scores(mechanism, positions, codes, rng), positions[listed])
+    if isinstance(mechanism, CountMeanSketch | HadamardCountMeanSketch):
+        tests = sketch_tests(mechanism, positions, codes)
+        return tests, Scores(wrong_scores(mechanism, positions, codes, rng), positions)
     if isinstance(mechanism, LocalHashing):
         tests = hashed_output_tests(mechanism, positions, codes)
         return tests, Scores(bucket_scores(mechanism, positions, codes, rng), positions)
@@ -100,6 +113,9 @@ def _single_tests(
     if isinstance(mechanism, RandomizedResponse):
         kept = int(np.count_nonzero(codes == positions))
         tests.append(binomial_test("how often the value itself is sent", kept, len(codes), mechanism.support.true))
+    if isinstance(mechanism, ListedSets):
+        kept = int(np.count_nonzero(mechanism.holds(codes, positions)))
+        tests.append(binomial_test("how often the value's set is hit", kept, len(codes), mechanism.member_chance))
     return tests, Scores(uniform_scores(cells, rng), positions[cells.kept], likelihood_scores(cells, rng))
 
 

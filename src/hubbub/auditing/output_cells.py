@@ -6,6 +6,7 @@ cell for each displacement from the value, or for a range of them where these ar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,9 +14,11 @@ import numpy as np
 
 from hubbub.auditing.distinguishing_events import sortable_keys
 from hubbub.core.arrays import Array, Codes, Floats, Positions
-from hubbub.mechanisms import Geometric, Mechanism, PlanarGeometric
+from hubbub.mechanisms import Geometric, Mechanism, PlanarGeometric, Staircase
 
 MAX_NOISE_CELLS = 2_000
+MAX_STAIRS = 200
+LEAST_TAIL = 1e-9  # beyond the stairs that have cells of their own
 MAX_LISTED_OUTPUTS = 2_000_000
 MAX_TESTED_PROBABILITIES = 50_000_000  # of values times cells: the most frequent values are tested
 
@@ -39,6 +42,8 @@ def output_cells(mechanism: Mechanism, positions: Positions, codes: Codes) -> Ou
     """Return outputs as cells; None where they cannot be listed."""
     if isinstance(mechanism, Geometric):
         return _line_noise_cells(mechanism, positions, codes)
+    if isinstance(mechanism, Staircase):
+        return _stair_cells(mechanism, positions, codes)
     outputs = mechanism.outputs
     if outputs is None or len(outputs) > MAX_LISTED_OUTPUTS:
         return None
@@ -97,6 +102,27 @@ def _line_noise_cells(mechanism: Geometric, positions: Positions, codes: Codes) 
     below = np.unique(np.floor(np.log(shares * (1 + ratio)) / mechanism.epsilon))  # where so much lies below
     ends = np.unique(np.concatenate([below, [-1.0, 0.0], -below - 1]))
     row = np.diff(at_most(ends), prepend=0.0, append=1.0)
+    cell_of = np.searchsorted(ends, noise)
+    return OutputCells(values, kept, value_of, cell_of, row.size, _same_row(row), None, is_noise=True)
+
+
+def _stair_cells(mechanism: Staircase, positions: Positions, codes: Codes) -> OutputCells:
+    """Return a cell for each displacement on the line, or for parts of a stair; the furthest stairs have one cell."""
+    values, kept, value_of = _tested(positions, 1)
+    noise = codes[kept] - mechanism.domain.labels[positions[kept]]
+    stair, reach = len(mechanism.domain) - 1, mechanism.reach
+    stairs = min(MAX_STAIRS, math.ceil(-math.log(LEAST_TAIL) / mechanism.epsilon))
+    step = max(1, math.ceil(2 * (stairs + 1) * stair / MAX_NOISE_CELLS))
+    borders = [np.arange(0, reach + 1, step), np.array([reach + 1])]  # where a cell begins, to one side
+    borders += [reach + 1 + np.arange(place, place + stair, step) for place in range(0, stairs * stair, stair)]
+    starts = np.unique(np.concatenate([*borders, [reach + 1 + stairs * stair]]))
+    ends = np.unique(np.concatenate([-starts, starts - 1]))  # the last displacement of each cell but the last
+    sizes, first = np.diff(ends), ends[:-1] + 1
+    falling = mechanism.stairs_down(first)
+    top = float(mechanism.log_columns(mechanism.domain.labels[:1], np.array([0]))[0, 0])
+    inner = sizes * np.exp(top - mechanism.epsilon * falling)
+    tail = (1.0 - inner.sum()) / 2
+    row = np.concatenate([[tail], inner, [tail]])
     cell_of = np.searchsorted(ends, noise)
     return OutputCells(values, kept, value_of, cell_of, row.size, _same_row(row), None, is_noise=True)
 

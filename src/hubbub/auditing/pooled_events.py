@@ -18,8 +18,10 @@ from hubbub.auditing.empirical_bounds import EventCounts
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.mechanisms import DBitFlip, Geometric, LocalHashing, Mechanism, PlanarGeometric, RandomizedResponse
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
+from hubbub.mechanisms.hadamard_response import ListedSets
 from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
+from hubbub.mechanisms.sketches import Sketch
 
 NATS_APART = 1.5  # of two values along a line: the claim times their distance
 Happens = Callable[[Codes, Positions, Positions], NDArray[np.bool_]]  # of outputs, their pairs' values and partners
@@ -74,6 +76,9 @@ def _set_event(mechanism: Mechanism) -> tuple[str, Happens] | None:
             return np.asarray(own & ~other)
 
         return "the bucket is that of the value and not that of its partner", hashed
+    if isinstance(mechanism, ListedSets | Sketch):
+        text = "the output is in the value's set and not in that of its partner"
+        return text, lambda codes, first, second: mechanism.holds(codes, first) & ~mechanism.holds(codes, second)
     if isinstance(mechanism, DBitFlip):
         return "the answer about the value's bucket is 1, and that about its partner's is not", _answered(mechanism)
     if isinstance(mechanism, SetValuedOracle) and isinstance(mechanism.output_space, BitRowOutputs):

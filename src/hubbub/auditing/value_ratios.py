@@ -9,7 +9,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.auditing.closed_form_ratios import alike_ratio, closed_form_ratio, output_text_of, unclamped_ratio
+from hubbub.auditing.closed_form_ratios import (
+    alike_ratio,
+    closed_form_ratio,
+    different_values,
+    output_text_of,
+    unclamped_ratio,
+)
 from hubbub.auditing.exact_ratios import OutputRatio, enclose_largest_rate, to_arb, unproven
 from hubbub.auditing.planar_ratios import enclose_planar_rate, own_cell_ratio
 from hubbub.auditing.possible_pairs import PairScores, table_scores
@@ -23,7 +29,7 @@ from hubbub.auditing.probability_tables import (
 from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress
 from hubbub.mechanisms import Mechanism
-from hubbub.sampling import FixedLaw, LineNoiseLaw, PlanarGeometricLaw, TwoAnswerLaw
+from hubbub.sampling import EndResponseLaw, FixedLaw, LineNoiseLaw, PlanarGeometricLaw, TwoAnswerLaw
 
 MAX_TABLE_ENTRIES = 4_000_000  # values times outputs of an attribute whose ratios are written out
 SCORE_ERROR = 2.0**-46  # relative: more than a float logarithm, a distance and a product of them lose
@@ -77,14 +83,14 @@ def value_ratios(part: Mechanism) -> Generator[Progress, None, ValueRatios]:
     law, text, size = part.law, output_text_of(part), len(part.domain)
     if isinstance(law, FixedLaw):
         return _fixed_ratios(law, text)
-    alike = alike_ratio(law, text)
+    alike = alike_ratio(law, text, *different_values(law, size))
     if alike is not None:
-        return _alike_ratios(lambda value, other: alike_ratio(law, text, value, other) or alike, size)
+        return _alike_ratios(lambda value, other: alike_ratio(law, text, value, other) or alike, alike, size)
     if isinstance(law, LineNoiseLaw) and not law.clamped:
         return _unclamped_ratios(law, text)
     if isinstance(law, PlanarGeometricLaw) and part.domain.grid is not None:
         return (yield from _planar_ratios(part, law))
-    table = _two_answers(law, text) if isinstance(law, TwoAnswerLaw) else probability_table(law, text)
+    table = two_answers(law, text) if isinstance(law, TwoAnswerLaw | EndResponseLaw) else probability_table(law, text)
     if table is None:
         raise unproven(type(part).__name__, type(law).__name__, "one of the laws of hubbub.sampling")
     if table.values * table.outputs > MAX_TABLE_ENTRIES:
@@ -105,9 +111,9 @@ def _fixed_ratios(law: FixedLaw, text: Callable[[int], str]) -> ValueRatios:
     return ValueRatios(PairScores(lambda value: np.where(codes == codes[value], 0.0, math.inf), highest), 0.0, of)
 
 
-def _alike_ratios(largest: Callable[[int, int], OutputRatio], size: int) -> ValueRatios:
-    """Return the ratios of values of which any two have the same."""
-    score = _log_bound(largest(0, 1))
+def _alike_ratios(largest: Callable[[int, int], OutputRatio], alike: OutputRatio, size: int) -> ValueRatios:
+    """Return the ratios of values of which any two have the same, or none more than `alike`."""
+    score = _log_bound(alike)
 
     def row(value: int) -> Floats:
         scores = np.full(size, score)
@@ -161,10 +167,11 @@ def _table_ratios(table: ProbabilityTable) -> Generator[Progress, None, ValueRat
     return ValueRatios(table_scores(logs, logs), 2 * LOG_ERROR * (1 + largest), of)
 
 
-def _two_answers(law: TwoAnswerLaw, text: Callable[[int], str]) -> ProbabilityTable:
+def two_answers(law: TwoAnswerLaw | EndResponseLaw, text: Callable[[int], str]) -> ProbabilityTable:
     """Return the probabilities of two answers as whole numbers, up to a factor that ratios do not have."""
-    common = math.lcm(*(chance.denominator for chance in law.chances))
-    firsts = [int(chance * common) for chance in law.chances]
+    chances = [1 - chance for chance in law.chances] if isinstance(law, EndResponseLaw) else law.chances
+    common = math.lcm(*(chance.denominator for chance in chances))
+    firsts = [int(chance * common) for chance in chances]
     width = common.bit_length() - 1
     return ProbabilityTable(len(firsts), 2, width, lambda value: [firsts[value], common - firsts[value]], text)
 

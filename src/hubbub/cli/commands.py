@@ -33,6 +33,7 @@ COMMANDS = (
     "compare",
     "trend",
     "independence",
+    "discover",
     "plan",
     "audit",
     "report",

@@ -57,6 +57,11 @@ def method_named(name: object, own: Mapping[str, Method], where: str) -> Method:
     return own[validation.one_of(name, names, "method", where, default="'auto'")]
 
 
+def registered(name: str) -> Estimator | None:
+    """Return the function of a method of one's own; None where nobody has asked for it or registered it."""
+    return _FUNCTIONS.get(name)
+
+
 def _checked(
     function: object, where: str, error: type[SettingError | EstimateError]
 ) -> tuple[Estimator, frozenset[str]]:

@@ -13,6 +13,7 @@ from hubbub.association import Independence
 from hubbub.comparison import Comparison, GroupComparison
 from hubbub.core.files import write_file
 from hubbub.core.paths import check_replaceable, write_error
+from hubbub.discovery import Discovery
 from hubbub.domains import Domain
 from hubbub.domains.product_labels import attribute_column
 from hubbub.estimators import Estimate
@@ -148,6 +149,17 @@ def write_comparison(
         write_file(path, _csv_table(_columns(document["values"], list(document["values"][0]))))
     else:
         write_picture(comparison, path, title)
+
+
+def write_discovery(found: Discovery, path: Path) -> None:
+    """Write words that were found as .json (everything), .csv (a line for each word), .png or .svg."""
+    ending = path.suffix.lower()
+    if ending == ".json":
+        write_json(found.document(), path)
+    elif ending == ".csv":
+        write_file(path, _csv_table({name: column.tolist() for name, column in found.to_frame().items()}))
+    else:
+        write_picture(found, path, "")
 
 
 class Drawn(Protocol):

@@ -22,10 +22,11 @@ from hubbub.goodness_of_fit.ancillary_statistics import (
     set_size_law,
 )
 from hubbub.goodness_of_fit.count_tables import MIN_CELL_USERS, BitMoments, CountTable, sum_by_position
-from hubbub.mechanisms import DBitFlip, Mechanism
+from hubbub.goodness_of_fit.filter_moments import filter_tables, ones_by_cohort
+from hubbub.mechanisms import BloomRappor, DBitFlip, Mechanism
 from hubbub.outputs.output_enumeration import can_list_pairs, coarsen
 from hubbub.outputs.sent_outputs import AttributeSets, enumerate_sent
-from hubbub.reports import BitSums, Joint, Reports, Singles
+from hubbub.reports import BitSums, FilterSums, Joint, Reports, Singles
 
 MAX_COMPARED_VALUES = 1_000  # a matrix over pairs of values is factorised again and again
 
@@ -63,6 +64,10 @@ def collect_evidence(reports: Reports, rng: np.random.Generator) -> Evidence:
             limits.append("only sums of bits were kept, so the number of ones in each report is unknown")
             if values <= MAX_COMPARED_VALUES:
                 tables.append(moments_of(block.mechanism, block.ones.astype(np.float64), block.users, among))
+        elif isinstance(block, FilterSums):
+            limits.append("only sums of bits were kept, so the number of ones in each report is unknown")
+            if values <= MAX_COMPARED_VALUES:
+                tables += filter_tables(block.mechanism, block.ones.astype(np.float64), block.senders, among)
         elif isinstance(block, Joint):
             for mechanism, codes, often in _by_mechanism(block):
                 if mechanism.remembers:
@@ -185,6 +190,8 @@ def _single_tables(mechanism: Mechanism, outputs: Outputs, among: Positions | No
         ]
     if isinstance(mechanism, DBitFlip):
         return [_answer_moments(mechanism, outputs, among)]
+    if isinstance(mechanism, BloomRappor):
+        return filter_tables(mechanism, *ones_by_cohort(mechanism, outputs), among)
     if not isinstance(mechanism, SetMechanism):
         return None
     return [moments_of(mechanism, mechanism.support_counts(outputs.codes, outputs.counts), users, among)]
@@ -215,7 +222,7 @@ def _answer_moments(mechanism: DBitFlip, outputs: Outputs, among: Positions | No
     both = asked * (asked - 1.0) / (buckets * (buckets - 1.0))  # are asked
     return BitMoments(
         int(outputs.counts.sum()),
-        mechanism.ones_by_bucket(outputs.codes, outputs.counts),
+        mechanism.counts_by_bucket(outputs.codes, outputs.counts)[1],
         probabilities,
         lambda bucket: f"ones for bucket {bucket}",
         own=both * wrong * (1.0 - wrong),

@@ -329,6 +329,9 @@ def described_fields(described: Domain | Mechanism) -> dict[str, Any]:
         fields = _signature_fields(described)
         if isinstance(described, mechanisms.RandomizedResponse):  # given by one of them, and the other follows
             fields.pop("p" if described.p is None else "epsilon", None)
+        if isinstance(described, mechanisms.BloomRappor):
+            implied = ("f", "p", "q") if described.f is None else ("epsilon", "first")
+            fields = {name: value for name, value in fields.items() if name not in implied and value is not None}
         fields = {name: str(value) if isinstance(value, Fraction) else value for name, value in fields.items()}
     assert all(not isinstance(value, float) or math.isfinite(value) for value in fields.values())  # noqa: S101
     kind = kebab(type(described).__name__) if isinstance(described, Domain) else kind_of(type(described))

@@ -30,8 +30,8 @@ import numpy as np
 from scipy import sparse
 
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.goodness_of_fit.ancillary_statistics import PairProbabilities, pair_probabilities
-from hubbub.mechanisms import LocalHashing, SubsetSelection
+from hubbub.goodness_of_fit.ancillary_statistics import PairProbabilities, SetMechanism, pair_probabilities
+from hubbub.mechanisms import LocalHashing, RandomizedResponse, SubsetSelection
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.reports import BitSums, Block, Joint, Reports, Singles
@@ -85,8 +85,8 @@ class _FormScore(NamedTuple):
 
 
 def has_scores(reports: Reports) -> bool:
-    """Whether every output stands for a set of values."""
-    return all(isinstance(mechanism, FrequencyOracle) for mechanism in reports.mechanisms)
+    """Whether every output stands for a set of values, of which it is known how often it holds two."""
+    return all(isinstance(mechanism, SetMechanism | RandomizedResponse) for mechanism in reports.mechanisms)
 
 
 @dataclass(frozen=True)

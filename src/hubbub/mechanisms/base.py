@@ -16,6 +16,7 @@ from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array
 from hubbub.core.errors import DomainError, MechanismError, shorten
 from hubbub.core.serialization import Portable
 from hubbub.domains import Domain
+from hubbub.mechanisms.mean_scores import MAX_SOLVED_ENTRIES, Score, solved_score
 from hubbub.mechanisms.output_spaces import LabelOutputs, OutputSpace, value_outputs
 from hubbub.sampling import Law, Randomness, RandomSource, choose_rows, source_of
 from hubbub.sampling.weight_tables import table_of_floats
@@ -46,6 +47,8 @@ class Mechanism(Portable, ABC):
         Whether epsilon is per unit of distance.
     full_support
         Whether every value can give every output.
+    means_only
+        Whether outputs tell nothing but the mean of the values.
 
     Examples
     --------
@@ -78,6 +81,7 @@ class Mechanism(Portable, ABC):
     epsilon: float
     metric: ClassVar[bool] = False  # is epsilon per unit of distance (True), or plain (False)?
     full_support: ClassVar[bool] = False  # can every value give every output?
+    means_only: ClassVar[bool] = False  # do all distributions with one mean give the same outputs?
 
     @property
     @abstractmethod
@@ -315,6 +319,24 @@ class Mechanism(Portable, ABC):
             Plain epsilon, or epsilon per unit of distance if `metric`.
         """
         return reports * self.epsilon
+
+    def mean_score(self) -> Score | None:
+        """Return a score of encoded outputs whose expectation is the value itself, for values on a line.
+
+        By default the equations of the matrix are solved. Override it where there is a closed form.
+
+        Returns
+        -------
+        callable or None
+            From an array of encoded outputs to one number for each, in the unit of the line; None if the values have no
+            place on a line, no score is unbiased for every value, or the matrix is too large to solve.
+        """
+        places, outputs = self.domain.places, self.outputs
+        if places is None or outputs is None or len(places) * len(outputs) > MAX_SOLVED_ENTRIES:
+            return None
+        if self.output_space.size != len(outputs):
+            return None  # other outputs are possible, too
+        return solved_score(self.checked_matrix(), places)
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Return one encoded output for each value, drawn by floats: for simulations.

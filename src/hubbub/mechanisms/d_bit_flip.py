@@ -20,6 +20,7 @@ from hubbub.core.errors import MechanismError, OutputError, shorten
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import matrix_too_wide
 from hubbub.mechanisms.longitudinal import Longitudinal
+from hubbub.mechanisms.mean_scores import Score, support_score
 from hubbub.mechanisms.output_spaces import OutputSpace
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.mechanisms.parameters import DOMAIN_REMEDY, check_domain, check_epsilon
@@ -236,8 +237,8 @@ class DBitFlip(Longitudinal):
         asked, ones = (np.unpackbits(rows, axis=1, count=self._b).astype(bool) for rows in np.split(codes, 2, axis=1))
         return asked, ones
 
-    def ones_by_bucket(self, codes: Codes, counts: Floats) -> Floats:
-        """Return how many outputs have a one for each bucket.
+    def counts_by_bucket(self, codes: Codes, counts: Floats) -> tuple[Floats, Floats]:
+        """Return how many outputs answer about each bucket, and how many of these have a one there.
 
         Parameters
         ----------
@@ -248,15 +249,17 @@ class DBitFlip(Longitudinal):
 
         Returns
         -------
-        numpy.ndarray
-            A number for each bucket.
+        tuple
+            Two arrays with a number for each bucket.
         """
-        ones = np.zeros(self._b)
+        about, with_one = np.zeros(self._b), np.zeros(self._b)
         step = max(1, UNPACKED_BITS // self._b)
         for first in range(0, len(codes), step):
             part = slice(first, first + step)
-            ones += counts[part] @ self.answered(codes[part])[1]
-        return ones
+            asked, ones = self.answered(codes[part])
+            about += counts[part] @ asked
+            with_one += counts[part] @ ones
+        return about, with_one
 
     @property
     def outputs(self) -> Array | None:
@@ -329,6 +332,19 @@ class DBitFlip(Longitudinal):
         """
         once = sparse.csr_array((np.ones(repeats.nnz), repeats.indices, repeats.indptr), shape=repeats.shape)
         return np.asarray(once @ self.log_columns(codes, among).T).T
+
+    def mean_score(self) -> Score | None:
+        """Return the score that the answers make unbiased; None where several values share a bucket."""
+        places = self.domain.places
+        if places is None or self._b < len(places):
+            return None
+        right = 1.0 / (1.0 + math.exp(-self.nats))
+
+        def sums(codes: Codes, numbers: Floats) -> Floats:
+            asked, ones = self.answered(codes)
+            return np.asarray((ones - (1.0 - right) * asked) @ numbers * (self._b / self._d))
+
+        return support_score(places, right, 1.0 - right, sums)
 
     @cached_property
     def law(self) -> AskedBitsLaw:  # type: ignore[override]

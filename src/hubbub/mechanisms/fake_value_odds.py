@@ -11,7 +11,10 @@ from hubbub.core.arrays import Codes, Floats
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle, SetValuedOracle
 from hubbub.mechanisms.geometric import Geometric
+from hubbub.mechanisms.hadamard_response import ListedSets
 from hubbub.mechanisms.randomized_response import RandomizedResponse
+from hubbub.mechanisms.sketches import HadamardCountMeanSketch
+from hubbub.mechanisms.staircase import Staircase
 from hubbub.mechanisms.subset_selection import SubsetSelection
 
 BLOCK_ENTRIES = 1 << 22  # of a likelihood that are held at a time
@@ -33,7 +36,7 @@ def fake_value_odds(mechanism: Mechanism, fakes: Floats) -> FakeValueOdds | None
 
     `fakes` is the distribution of fake values. None where the outputs are neither sets of values nor listed.
     """
-    if isinstance(mechanism, FrequencyOracle):
+    if isinstance(mechanism, FrequencyOracle) and not isinstance(mechanism, ListedSets | HadamardCountMeanSketch):
         return _set_odds(mechanism, fakes)
     codes = _distinct_outputs(mechanism)
     return None if codes is None else _listed_odds(mechanism, fakes, codes)
@@ -64,6 +67,8 @@ def _distinct_outputs(mechanism: Mechanism) -> Codes | None:
     """Return codes of outputs that stand for all others, too; None where there are none."""
     if isinstance(mechanism, Geometric):  # beyond the last value, all outputs have the odds of that value
         return mechanism.domain.labels
+    if isinstance(mechanism, Staircase):
+        return mechanism.folded_outputs()[0]
     size = mechanism.output_space.size
     return None if size is None else np.arange(size)
 

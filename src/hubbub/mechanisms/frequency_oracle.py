@@ -17,6 +17,7 @@ from hubbub.channels import BitSetChannel, Channel, prefers_matrix
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.mean_scores import Score, support_score
 from hubbub.mechanisms.parameters import DOMAIN_REMEDY, check_domain, check_epsilon
 
 
@@ -40,6 +41,50 @@ class FrequencyOracle(Mechanism):
     @abstractmethod
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
         """Return for each value the number of outputs whose set holds it."""
+
+    @abstractmethod
+    def set_sums(self, codes: Codes, numbers: Floats) -> Floats:
+        """Return for each output the sum of the numbers of the values in its set; `numbers` has one for each value."""
+
+    def mean_score(self) -> Score | None:
+        """Return the score that the two probabilities of `support` make unbiased."""
+        places = self.domain.places
+        return None if places is None else support_score(places, *self.support, self.set_sums)
+
+    def unbiased_shares(self, held: Floats, total: float) -> Floats:
+        """Return unbiased shares of all values, from the numbers of outputs whose sets hold each.
+
+        Parameters
+        ----------
+        held
+            What `support_counts` returns.
+        total
+            The number of outputs.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shares, which may be negative.
+        """
+        true, other = self.support
+        return np.asarray((held / total - other) / (true - other))
+
+    def share_variance(self, shares: Floats) -> Floats:
+        """Return the variance of each unbiased share that follows from one output.
+
+        Parameters
+        ----------
+        shares
+            The true shares of some values.
+
+        Returns
+        -------
+        numpy.ndarray
+            A variance for each share.
+        """
+        true, other = self.support
+        held = other + shares * (true - other)
+        return np.asarray(held * (1.0 - held) / (true - other) ** 2)
 
     def _check(self) -> None:
         name = type(self).__name__
@@ -69,6 +114,13 @@ class SetValuedOracle(FrequencyOracle):
         if prefers_matrix(size * len(codes)):
             return np.asarray(counts @ np.unpackbits(sets, axis=1, count=size))
         return BitSetChannel(sets, size, low=0.0, log_scale=np.zeros(len(codes))).holders(counts)
+
+    def set_sums(self, codes: Codes, numbers: Floats) -> Floats:
+        """Add up the numbers of the bits that are 1."""
+        size, sets = len(self.domain), self.sets(codes)
+        if prefers_matrix(size * len(codes)):
+            return np.asarray(np.unpackbits(sets, axis=1, count=size) @ numbers)
+        return BitSetChannel(sets, size, low=0.0, log_scale=np.zeros(len(codes))).members(numbers)
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return the high log-likelihood for the values in each output's set, `log_ratio` less for the others."""

@@ -15,6 +15,7 @@ from hubbub.client import EPSILON_SHRINK, line_noise
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Integers
 from hubbub.mechanisms.base import InDomainMechanism, Mechanism, matrix_too_wide
+from hubbub.mechanisms.mean_scores import Score
 from hubbub.mechanisms.output_spaces import IntegerOutputs, OutputSpace
 from hubbub.mechanisms.parameters import check_domain, check_epsilon, check_reach
 from hubbub.sampling import LineNoiseLaw, RandomSource, two_sided_geometric
@@ -128,6 +129,10 @@ class Geometric(Mechanism):
         """Add two-sided geometric noise."""
         return self.domain.labels[positions] + two_sided_geometric(self.epsilon, positions.size, source)
 
+    def mean_score(self) -> Score:
+        """Return the outputs themselves: the noise is symmetric."""
+        return lambda codes: codes.astype(np.float64)
+
 
 @dataclass(frozen=True)
 class TruncatedGeometric(InDomainMechanism):
@@ -200,6 +205,13 @@ class TruncatedGeometric(InDomainMechanism):
         line_noise = two_sided_geometric(self.epsilon, positions.size, source)
         clamped: Positions = np.clip(positions + line_noise, 0, len(self.domain) - 1)
         return clamped
+
+    def mean_score(self) -> Score:
+        """Return the outputs, and for both ends the mean of all noise that they collect, the same for all values."""
+        places = self.domain.places
+        beyond = 1.0 / math.expm1(self.epsilon)  # how far, on average, geometric noise goes beyond an end
+        places[0], places[-1] = places[0] - beyond, places[-1] + beyond
+        return lambda codes: places[codes]
 
 
 def _log_factor(epsilon: float) -> float:

@@ -25,7 +25,7 @@ from hubbub.sampling import Law, RandomSource, ResponseLaw
 MAX_SET_BITS = 8_000_000_000  # 1 GB: larger sets are not kept, but hashed again each time
 
 
-def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix_words(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Scramble 64-bit words: the finalizer of SplitMix64."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -44,9 +44,9 @@ def hash_v1(seeds: NDArray[np.uint64], positions: Positions, buckets: int) -> ND
     """
     golden = np.uint64(GOLDEN)
     with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant; NumPy warns of it for single numbers
-        keys = _mix(np.asarray(seeds, dtype=np.uint64) + golden)
+        keys = mix_words(np.asarray(seeds, dtype=np.uint64) + golden)
         steps = (np.asarray(positions).astype(np.uint64) + np.uint64(1)) * golden
-        return ((_mix(keys + steps) >> np.uint64(32)) * np.uint64(buckets)) >> np.uint64(32)
+        return ((mix_words(keys + steps) >> np.uint64(32)) * np.uint64(buckets)) >> np.uint64(32)
 
 
 @dataclass(frozen=True)

@@ -461,25 +461,29 @@ def _row_keys(rows: Codes) -> NDArray[np.int64] | None:
 def _sorted_rows(rows: NDArray[np.uint8]) -> tuple[Positions, NDArray[np.bool_]]:
     """Return the order of rows of bytes, and where in that order a row differs from the one before.
 
-    Eight bytes are compared at a time, and more of them only between rows that agree so far: long rows differ early,
-    and a million of 125 bytes are never copied.
+    A few bytes are compared at a time, and more of them only between rows that agree so far: long rows differ early,
+    and a million of 125 bytes are never copied. At first a row's place follows its bytes in one number, because numbers
+    are sorted faster than places by numbers.
     """
+    place_bits = max(1, int(rows.shape[0] - 1).bit_length())
+    wide = max(1, (64 - place_bits) // 8)  # bytes that are compared at a time
 
-    def words(which: Positions | slice, place: int) -> NDArray[np.uint64]:
-        piece = rows[which, 8 * place : 8 * place + 8]
+    def keys(which: Positions | slice, first: int) -> NDArray[np.uint64]:
+        piece = rows[which, first : first + wide]
         padded = np.zeros((piece.shape[0], 8), dtype=np.uint8)
         padded[:, : piece.shape[1]] = piece
         return padded.view(">u8").ravel().astype(np.uint64)
 
-    first = words(slice(None), 0)
-    order = np.argsort(first, kind="stable")
-    new = np.append(True, np.diff(first[order]) != 0)[: order.size]
-    for place in range(1, (rows.shape[1] + 7) // 8):
+    mask = np.uint64((1 << place_bits) - 1)
+    numbers = np.sort(keys(slice(None), 0) | np.arange(rows.shape[0], dtype=np.uint64))
+    order, numbers = (numbers & mask).astype(np.int64), numbers & ~mask
+    new = np.append(True, numbers[1:] != numbers[:-1])[: order.size]
+    for first in range(wide, rows.shape[1], wide):
         tied = np.flatnonzero(~new | np.append(~new[1:], False))
         if tied.size == 0:
             break
         group, agreeing = np.cumsum(new)[tied], order[tied]
-        key = words(agreeing, place)
+        key = keys(agreeing, first)
         sorting = np.lexsort((key, group))
         order[tied], key = agreeing[sorting], key[sorting]
         new[tied[1:]] |= np.diff(key) != 0  # within a group; where groups meet it is new already

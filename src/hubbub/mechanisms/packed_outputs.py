@@ -1,4 +1,4 @@
-"""Outputs that cannot be listed: rows of bits, and hashed values with their seeds."""
+"""Outputs that cannot be listed: rows of bits, also with the number of a hash, and hashed values with their seeds."""
 
 from __future__ import annotations
 
@@ -112,6 +112,101 @@ class BitRowOutputs(OutputSpace):
         """Return a text of 0 and 1."""
         bits = np.unpackbits(np.asarray(output, dtype=np.uint8), count=self.length)
         return (bits + ord("0")).tobytes().decode()
+
+
+HASH_BYTES = 4  # of a hash's number, the highest first, before the bits of a sketch
+
+
+def with_hashes(numbers: Codes, bits: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return packed rows with the number of a hash before each."""
+    heads = numbers.astype(">u4").view(np.uint8).reshape(-1, HASH_BYTES)
+    return np.concatenate([heads, bits], axis=1)
+
+
+def hash_numbers(codes: NDArray[np.uint8]) -> Codes:
+    """Return the hashes before packed rows."""
+    return np.ascontiguousarray(codes[:, :HASH_BYTES]).view(">u4").ravel().astype(np.int64)
+
+
+class SketchOutputs(OutputSpace):
+    """The number of a hash, and a bit for each of its buckets: four bytes, then packed bits."""
+
+    def __init__(self, hashes: int, buckets: int, mechanism: str) -> None:
+        self._hashes, self._mechanism = hashes, mechanism
+        self._bits = BitRowOutputs(buckets, mechanism)
+        self.width = HASH_BYTES + self._bits.width
+        self._rows = BitRowOutputs(8 * self.width, mechanism)
+
+    def encode(self, outputs: object) -> NDArray[np.uint8]:
+        """Check the bits and the hashes."""
+        array = as_array(outputs)
+        if array.dtype.kind in "SUO":
+            array = np.array([self._row(row) for row in array.ravel().tolist()], dtype=np.uint8)
+            array = array.reshape(-1, self.width)
+        rows = self._rows.encode(array)
+        self._bits.encode(rows[:, HASH_BYTES:])
+        beyond = hash_numbers(rows) >= self._hashes
+        if beyond.any():
+            place = int(np.argmax(beyond))
+            raise OutputError(
+                "no such hash",
+                where=f"{self._mechanism}, outputs, position {place}",
+                got=f"hash {hash_numbers(rows)[place]}",
+                expected=f"a hash from 0 to {self._hashes - 1}",
+                remedy="check hashes of the study: they are the same for everybody",
+                code="no-such-hash",
+            )
+        return rows
+
+    def _row(self, row: object) -> NDArray[np.uint8]:
+        if isinstance(row, bytes):
+            row = np.frombuffer(row, dtype=np.uint8)
+        packed = self.parse(row) if isinstance(row, str) else row
+        if isinstance(packed, np.ndarray) and packed.shape == (self.width,):
+            return packed.astype(np.uint8)
+        raise self._wrong(row)
+
+    def _wrong(self, got: object) -> OutputError:
+        return OutputError(
+            "not a hash and its bits",
+            where=self._mechanism,
+            got=shorten(got),
+            expected=f"hash:bits, with {2 * self._bits.width} hexadecimal digits for {self._bits.length} bits",
+            remedy="separate the number of the hash and its bits with a colon",
+            code="wrong-bits",
+        )
+
+    @property
+    def code_type(self) -> np.dtype[Any]:
+        """Bytes."""
+        return np.dtype(np.uint8)
+
+    @property
+    def code_width(self) -> int:
+        """The number of bytes."""
+        return self.width
+
+    def decode(self, codes: Codes) -> Array:
+        """Return the packed rows."""
+        return codes
+
+    def parse(self, text: str) -> object:
+        """Return a packed row from ``hash:0x...``."""
+        number, _, digits = text.partition(":")
+        if not re.fullmatch("[0-9]{1,9}", number):
+            raise self._wrong(text)
+        bits = np.asarray(self._bits.parse(digits), dtype=np.uint8)
+        return with_hashes(np.array([int(number)]), bits[None, :])[0]
+
+    def read(self, entry: object) -> object:
+        """Return a packed row from a text or bytes."""
+        _no_numbers(entry, self._mechanism, "texts hash:bits, or packed bytes")
+        return self._row(entry)
+
+    def write(self, output: object) -> str:
+        """Return ``hash:0x...``."""
+        row = np.asarray(output, dtype=np.uint8)
+        return f"{int(hash_numbers(row[None, :])[0])}:0x{row[HASH_BYTES:].tobytes().hex()}"
 
 
 def _no_numbers(entry: object, where: str, form: str) -> None:

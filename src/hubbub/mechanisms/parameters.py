@@ -17,7 +17,7 @@ from hubbub.client import (
 )
 from hubbub.core.arrays import as_real
 from hubbub.core.errors import MechanismError, shorten
-from hubbub.domains import Domain
+from hubbub.domains import Bins, Domain, Integers
 
 Probability = float | Fraction | Decimal | str  # taken exactly as it is written: 0.7 is 7/10, "1/6" is a sixth
 
@@ -84,6 +84,20 @@ def check_domain(domain: object, kind: type[Domain] | tuple[type[Domain], ...], 
     kinds = kind if isinstance(kind, tuple) else (kind,)
     expected = "a domain" if kinds == (Domain,) else " or ".join(each.__name__ for each in kinds)
     raise MechanismError(what, where=where, got=shorten(domain), expected=expected, remedy=remedy)
+
+
+def check_even_line(domain: object, mechanism: str) -> None:
+    """Refuse a domain that is no line of evenly spaced values."""
+    remedy = "use Integers or Bins; for unordered values there is RandomizedResponse"
+    check_domain(domain, (Integers, Bins), mechanism, remedy)
+    if isinstance(domain, Bins) and domain.step is None:
+        raise MechanismError(
+            "this mechanism needs an evenly spaced line",
+            where=f"{mechanism}(domain)",
+            got="bins of several widths",
+            expected="Integers, or Bins of one width",
+            remedy="use bins of one width, or SquareWave for the whole distribution",
+        )
 
 
 def check_reach(rate: float, mechanism: str) -> None:

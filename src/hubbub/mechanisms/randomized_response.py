@@ -168,6 +168,10 @@ class RandomizedResponse(FrequencyOracle):
         """Return the counts themselves: each output points at one value."""
         return np.bincount(codes, weights=counts, minlength=len(self.domain)).astype(np.float64)
 
+    def set_sums(self, codes: Codes, numbers: Floats) -> Floats:
+        """Return the number of the one value that each output is."""
+        return numbers[codes]
+
     @cached_property
     def law(self) -> ResponseLaw | FractionResponseLaw:
         """The truth or any value, by whole numbers."""

@@ -17,6 +17,7 @@ from hubbub.core.arrays import Array, Codes, Floats, Positions, as_integer
 from hubbub.core.errors import MechanismError
 from hubbub.domains import Bins, Integers, LineDomain
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.mean_scores import Score
 from hubbub.mechanisms.output_spaces import OutputSpace, RangeOutputs
 from hubbub.mechanisms.parameters import check_domain, check_epsilon
 from hubbub.sampling import RandomSource, SetResponseLaw
@@ -127,6 +128,16 @@ class SlidingWindow(Mechanism):
         near = positions + source.integers(self.window, positions.size)
         any_output = source.integers(outputs, positions.size)
         return np.where(source.uniforms(positions.size) < kept, near, any_output)
+
+    def mean_score(self) -> Score | None:
+        """Return the outputs, stretched from the middle of an evenly spaced line."""
+        step = self.domain.step
+        if step is None:
+            return super().mean_score()
+        middle = float(self.domain.places[0] + self.domain.places[-1]) / 2
+        kept = -math.expm1(-self.epsilon) * self.window * math.exp(self._log_near)
+        centre, stretch = (len(self.domain) + 2 * self._reach - 1) / 2, float(step) / kept
+        return lambda codes: middle + stretch * (codes - centre)
 
 
 @dataclass(frozen=True)

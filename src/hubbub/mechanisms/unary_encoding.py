@@ -1,4 +1,4 @@
-"""One noisy bit for each value: basic RAPPOR and optimized unary encoding."""
+"""One noisy bit for each value: basic RAPPOR, optimized unary encoding, and any two probabilities."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from hubbub.client import flip_parameters
 from hubbub.core.arrays import Array, Codes, Floats, Positions
+from hubbub.core.errors import MechanismError
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import matrix_too_wide
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle, Support
 from hubbub.mechanisms.output_spaces import OutputSpace
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
-from hubbub.sampling import BitFlipLaw, RandomSource
+from hubbub.mechanisms.parameters import DOMAIN_REMEDY, Probability, check_domain, check_probability, check_ratio
+from hubbub.sampling import BitFlipLaw, FractionFlipLaw, RandomSource
 
 MAX_LISTED_VALUES = 16  # up to which all 2^k outputs are listed
 CHUNK_BITS = 2_000_000  # drawn at a time
@@ -214,3 +216,82 @@ class OptimizedUnary(UnaryEncoding):
         """A fair coin, and the chance of another's one rounded up."""
         width, other = flip_parameters(Fraction(self.epsilon))
         return BitFlipLaw(len(self.domain), width, own=1 << (width - 1), other=other)
+
+
+@dataclass(frozen=True)
+class Unary(UnaryEncoding):
+    """Unary encoding with any two probabilities: one for a one in the value's own bit, one for all other bits.
+
+    P(1 | own bit) = p and P(1 | another's bit) = q, and all bits are independent. `Rappor` (symmetric unary encoding)
+    is the case q = 1 - p, `OptimizedUnary` the case p = 1/2. Outputs are packed rows of bits.
+
+    Guarantee: epsilon = log(p (1 - q) / (q (1 - p))), plain.
+
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    p, q
+        The probability of a one in the value's own bit, and in another's: 0 < q < p < 1. They are taken as they are
+        written: 0.7 is 7/10, and Fraction(1, 6) or "1/6" is a sixth.
+
+    Raises
+    ------
+    MechanismError
+        If the first argument is not a domain, p or q is not a probability, q is not below p, or their epsilon is not
+        between 1e-12 and 500.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> bits = hb.Unary(hb.Categories(["a", "b", "c"]), p=0.5, q=0.2)
+    >>> bits.epsilon
+    1.3862943611198908
+    >>> bits.matrix()[0].round(2)  # the own bit is the first
+    array([0.32, 0.08, 0.08, 0.02, 0.32, 0.08, 0.08, 0.02])
+    """
+
+    domain: Domain
+    p: Fraction
+    q: Fraction
+
+    def __init__(self, domain: Domain, p: Probability, q: Probability) -> None:
+        check_domain(domain, Domain, "Unary", DOMAIN_REMEDY)
+        object.__setattr__(self, "domain", domain)
+        for name, given in (("p", p), ("q", q)):
+            object.__setattr__(self, name, check_probability(given, "Unary", name))
+        if not 0 < self.q < self.p < 1:
+            raise MechanismError(
+                "p and q leave nothing to learn, or nothing to hide",
+                where="Unary(p=, q=)",
+                got=f"p = {self.p}, q = {self.q}",
+                expected="0 < q < p < 1",
+                remedy="state as p the probability of a one in the value's own bit, as q that in another's",
+            )
+        check_ratio(self._ratio, "Unary(p=, q=)")
+
+    @property
+    def _ratio(self) -> Fraction:
+        return self.p * (1 - self.q) / (self.q * (1 - self.p))
+
+    @cached_property
+    def epsilon(self) -> float:  # type: ignore[override]  # follows from the probabilities
+        """The logarithm of p (1 - q) / (q (1 - p)), rounded up."""
+        return check_ratio(self._ratio, "Unary(p=, q=)")
+
+    @property
+    def log_bits(self) -> BitLogs:
+        """The logarithms of p, 1 - p, q and 1 - q, from the exact fractions."""
+        return BitLogs(*(_log(chance) for chance in (self.p, 1 - self.p, self.q, 1 - self.q)))
+
+    @cached_property
+    def law(self) -> FractionFlipLaw:
+        """A bit for each value, with probabilities exactly as they are written."""
+        return FractionFlipLaw(len(self.domain), self.p, self.q)
+
+
+def _log(chance: Fraction) -> float:
+    """Return the logarithm of a fraction, accurate also near 1."""
+    if 2 * chance > 1:
+        return math.log1p(-float(1 - chance))
+    return math.log(chance.numerator) - math.log(chance.denominator)

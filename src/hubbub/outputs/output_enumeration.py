@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.mechanisms import Geometric, Mechanism, PlanarGeometric, SubsetSelection
+from hubbub.mechanisms import Geometric, Mechanism, PlanarGeometric, Staircase, SubsetSelection
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.mechanisms.several_attributes import SeveralAttributes
@@ -43,6 +43,8 @@ def can_list(mechanism: Mechanism, max_entries: int = MAX_TABLE_ENTRIES) -> bool
         return math.comb(len(mechanism.domain), int(mechanism.size or 1)) <= MAX_LISTED_SETS
     if isinstance(mechanism, Geometric) or (isinstance(mechanism, PlanarGeometric) and not mechanism.truncated):
         return True
+    if isinstance(mechanism, Staircase):
+        return len(mechanism.folded_outputs()[0]) * len(mechanism.domain) <= max_entries
     if isinstance(mechanism, SeveralAttributes) and not all(can_list(part) for part in mechanism.parts.values()):
         return False
     outputs = mechanism.outputs
@@ -76,6 +78,11 @@ def enumerate_outputs(
         return OutputEnumeration(np.exp(logs), lambda outputs: np.clip(outputs, low, high) - low, text(codes))
     if isinstance(mechanism, PlanarGeometric) and not mechanism.truncated:
         return _enumerate_lattice(mechanism, users, among, text, max_entries)
+    if isinstance(mechanism, Staircase):
+        # Outputs further out say the same as those that stand for them, whose probabilities they are added to.
+        folded, factors = mechanism.folded_outputs()
+        logs = mechanism.log_columns(folded, among) + factors
+        return OutputEnumeration(np.exp(logs), lambda outputs: mechanism.fold(outputs) - folded[0], text(folded))
     codes = space.encode(mechanism.outputs)
 
     def position_of(sent: Codes) -> Positions:

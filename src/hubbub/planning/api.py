@@ -35,6 +35,7 @@ from hubbub.planning.validation import (
     check_difference,
     check_method,
     check_radius,
+    check_reports_per_user,
     check_runs,
     check_target,
     check_users,
@@ -199,7 +200,9 @@ def plan(
         central_epsilon, delta, counts, epsilon=epsilon, target=target, reports_per_user=reports_per_user
     )
     if mechanisms == EVERY_KIND:
-        mechanisms, refused_kinds = _every_kind(domain, epsilon if central is None else central.epsilon, radius)
+        mechanisms, refused_kinds = _every_kind(
+            domain, epsilon if central is None else central.epsilon, radius, reports_per_user
+        )
 
     def answer(candidates: tuple[Candidate, ...]) -> Generator[Progress, None, Plan]:
         over = candidates[0].domain
@@ -245,14 +248,15 @@ def _after(
 
 
 def _every_kind(
-    domain: Domain | None, epsilon: object, radius: float | None
+    domain: Domain | None, epsilon: object, radius: float | None, reports_per_user: object
 ) -> tuple[dict[str, type[Mechanism]], tuple[str, ...]]:
     """Return all kinds that the domain allows at these budgets, by name, and the names of the others."""
     budgets = check_budgets(domain, epsilon, has_kinds=True)
     assert domain is not None  # noqa: S101  # as was just checked
     check_radius(radius, domain)
     reach = domain.diameter if radius is None else float(radius)
-    several = [every_kind(domain, budget, reach) for budget in budgets]
+    repeated = max(check_reports_per_user(reports_per_user)) > 1
+    several = [every_kind(domain, budget, reach, repeated=repeated) for budget in budgets]
     refused = dict.fromkeys(name for each in several for name in each.refused)
     kinds = {name: kind for name, kind in several[0].kinds.items() if name not in refused}
     return kinds, tuple(refused)

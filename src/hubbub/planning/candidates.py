@@ -88,7 +88,9 @@ class Candidate(Portable):
         if "epsilon" not in names:
             raise _without_epsilon(self)
         factor = epsilon / self.epsilon
-        arguments = {name: getattr(mechanism, name) for name in names if name != "p"}  # another way to state epsilon
+        arguments = {
+            name: getattr(mechanism, name) for name in names if name not in ("f", "p", "q")
+        }  # state epsilon, too
         scaled = {name: arguments[name] * factor for name in ("epsilon", "first") if name in names}
         parts = ((type(mechanism)(**(arguments | scaled)), share),)
         return _candidate(self.name, epsilon, parts, self.reports_per_user, self.radius)
@@ -158,6 +160,13 @@ def _candidate(
     name: str, epsilon: float | None, parts: Parts, reports: int, radius: float | None, *, kinds: bool = False
 ) -> Candidate:
     for mechanism, _ in parts:
+        if mechanism.means_only and len(mechanism.domain) > 2:
+            raise _refused(
+                "this mechanism tells the mean alone",
+                type(mechanism).__name__,
+                "leave it out; for a mean, simulate reports and compare the standard errors of hubbub.mean",
+                expected="mechanisms from whose outputs a distribution can be estimated",
+            )
         if reports > 1 and mechanism.remembers and not isinstance(mechanism, Longitudinal):
             raise _refused(
                 "several reports of one user cannot be simulated for this mechanism",

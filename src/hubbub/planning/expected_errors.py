@@ -31,7 +31,7 @@ WIDTHS_BATCH = -1  # the number of the batch that draws reports for interval wid
 MAX_LIKELIHOOD_ENTRIES = 2_000_000  # patterns times values
 MIN_USERS = 2  # one user has no interval
 SCREENING_RUNS = 4  # studies after which a candidate may be left
-RACE_SECONDS = 60.0  # of estimated work for all candidates that stay
+RACE_SECONDS = 30.0  # of estimated work for all candidates that stay
 
 
 def expected_errors(

@@ -33,9 +33,9 @@ from hubbub.intervals.set_intervals import normal_quantile
 from hubbub.intervals.standard_errors import MAX_INFORMED_VALUES, variances_per_user
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
+from hubbub.mechanisms.sketches import Sketch
 from hubbub.planning.answers import GROUP_USERS, POWER, Needed, Question
 from hubbub.planning.candidates import Candidate
-from hubbub.planning.inversion_variance import support_variance
 from hubbub.planning.truths import AssumedTruth
 from hubbub.planning.validation import DEFAULT_POWER, refused
 
@@ -186,7 +186,9 @@ def _oracle(candidate: Candidate) -> FrequencyOracle | None:
     """Return the one mechanism of a candidate, if values are many and there is a formula for each of them."""
     mechanism = candidate.parts[0][0]
     is_large = len(candidate.parts) == 1 and len(candidate.domain) > MAX_INFORMED_VALUES
-    return mechanism if is_large and isinstance(mechanism, FrequencyOracle) else None
+    return (
+        mechanism if is_large and isinstance(mechanism, FrequencyOracle) and not isinstance(mechanism, Sketch) else None
+    )
 
 
 def _variance(candidate: Candidate, theta: Floats, position: int) -> float:
@@ -194,7 +196,7 @@ def _variance(candidate: Candidate, theta: Floats, position: int) -> float:
     reports, own = candidate.reports_per_user, float(theta[position] * (1.0 - theta[position]))
     oracle = _oracle(candidate)
     if oracle is not None:
-        return own + (float(support_variance(oracle.support, theta, 1)[position]) - own) / reports
+        return own + (float(oracle.share_variance(theta)[position]) - own) / reports
     information = np.zeros((theta.size, theta.size))
     for mechanism, share in candidate.parts:
         single = _information(mechanism, theta)

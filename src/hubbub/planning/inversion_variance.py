@@ -23,8 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.core.arrays import Floats
-from hubbub.mechanisms import RandomizedResponse
+from hubbub.mechanisms import HadamardResponse, RandomizedResponse
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle, SetValuedOracle, Support
+from hubbub.mechanisms.sketches import Sketch
 from hubbub.planning.pattern_simulation import PatternTable
 
 MAX_MATRIX_VALUES = 2_000  # of a matrix that is inverted here
@@ -47,12 +48,10 @@ class InversionMap:
         if table.members is not None:
             return None
         if isinstance(mechanism, FrequencyOracle):
-            true, other = mechanism.support
-            supported = _supported_values(mechanism, table)
-            return None if supported is None else cls(table, supported / (true - other), -other / (true - other))
+            return cls._of_oracle(mechanism, table)
         if len(table.codes) < values or table.codes.ndim != 1 or values > MAX_MATRIX_VALUES:
             return None
-        matrix = mechanism.checked_matrix()
+        matrix = table.matrix()
         if len(table.codes) == values:
             if np.linalg.cond(matrix) > MAX_CONDITION:
                 return None
@@ -62,6 +61,18 @@ class InversionMap:
             return None
         inverse = np.linalg.pinv((matrix / np.sqrt(fitted)).T).T / np.sqrt(fitted)[:, None]
         return cls(table, inverse.astype(np.float64), 0.0)  # patterns are in the order of outputs
+
+    @classmethod
+    def _of_oracle(cls, mechanism: FrequencyOracle, table: PatternTable) -> InversionMap | None:
+        """Return how many outputs hold each value, less those that would without it."""
+        true, other = mechanism.support
+        if isinstance(mechanism, HadamardResponse | Sketch):
+            held = np.stack([mechanism.support_counts(table.codes[[at]], np.ones(1)) for at in range(len(table.codes))])
+            constant = mechanism.unbiased_shares(np.zeros(held.shape[1]), 1.0)
+            linear = [mechanism.unbiased_shares(own, 1.0) - constant for own in np.eye(held.shape[1])]
+            return cls(table, held @ np.stack(linear) + constant, 0.0)
+        supported = _supported_values(mechanism, table)
+        return None if supported is None else cls(table, supported / (true - other), -other / (true - other))
 
     def apply(self, counts: Floats) -> Floats:
         """Return the inverted shares of each study, which may be negative."""

@@ -19,7 +19,7 @@ from scipy.special import gammaln
 
 from hubbub.channels import Channel, ConcatenatedChannel, DenseChannel
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.mechanisms import Mechanism, SubsetSelection
+from hubbub.mechanisms import Mechanism, Staircase, SubsetSelection
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.planning.candidates import Candidate
 from hubbub.reports import Block, Joint, Reports, Singles
@@ -39,22 +39,25 @@ class PatternTable:
     codes: Codes  # of all outputs
     members: Positions | None  # patterns by reports: the outputs in each pattern; None with one report
     channel: Channel
+    log_factors: Floats | float = 0.0  # of each output: the probability of all that it stands for, over its own
 
     @classmethod
     def of(cls, mechanism: Mechanism, reports: int) -> PatternTable | None:
         """Enumerate the patterns; None where there are too many, or a user's outputs are not independent."""
-        if not _has_few_outputs(mechanism) or mechanism.outputs is None:
+        enumerated = _outputs(mechanism)
+        if enumerated is None:
             return None
-        codes = mechanism.output_space.encode(mechanism.outputs)
+        codes, factors = enumerated
         values, patterns = len(mechanism.domain), math.comb(len(codes) + reports - 1, reports)
-        if len(codes) > values and len(codes) * values > MAX_WIDE_ENTRIES:
+        is_folded = isinstance(mechanism, Staircase)  # then all of them do occur
+        if len(codes) > values and len(codes) * values > (MAX_JOINT_ENTRIES if is_folded else MAX_WIDE_ENTRIES):
             return None
         if reports == 1:
-            return cls(mechanism, codes, None, mechanism.encoded_channel(codes))
+            return cls(mechanism, codes, None, mechanism.encoded_channel(codes), factors)
         if mechanism.remembers or patterns > MAX_JOINT_PATTERNS or patterns * values > MAX_JOINT_ENTRIES:
             return None
         members = np.array(list(combinations_with_replacement(range(len(codes)), reports)), dtype=np.int64)
-        logs = mechanism.log_columns(codes)
+        logs = mechanism.log_columns(codes) + factors
 
         def log_columns(part: slice | Positions) -> Floats:
             return np.asarray(logs[:, members[part]].sum(axis=2) + orders[part])
@@ -62,9 +65,15 @@ class PatternTable:
         orders = _log_orders(members)
         return cls(mechanism, codes, members, DenseChannel.from_logs(values, patterns, log_columns))
 
+    def matrix(self) -> Floats:
+        """Return the probability of each output that one user sends, values by outputs."""
+        if isinstance(self.mechanism, Staircase):
+            return np.exp(self.channel.log_dense() + self.log_factors)
+        return self.mechanism.checked_matrix()
+
     def shares(self, truth: Floats) -> Floats:
         """Return the probability of each pattern."""
-        expected = self.channel.forward(truth) * np.exp(self.channel.log_scale)
+        expected = self.channel.forward(truth) * np.exp(self.channel.log_scale + self.log_factors)
         return np.asarray(expected / expected.sum())
 
     def block(self, counts: Positions) -> Block | None:
@@ -77,6 +86,18 @@ class PatternTable:
         outputs = self.members[sent]
         users = np.repeat(np.arange(sent.size), outputs.shape[1])
         return Joint.build(((self.mechanism, self.codes),), users, outputs.ravel(), counts[sent])
+
+
+def _outputs(mechanism: Mechanism) -> tuple[Codes, Floats | float] | None:
+    """Return outputs and the logarithms of their factors; None where there are too many.
+
+    Of outputs whose likelihoods are the same up to a factor, one stands for all: a study of either is estimated alike.
+    """
+    if isinstance(mechanism, Staircase):
+        return mechanism.folded_outputs()
+    if not _has_few_outputs(mechanism) or mechanism.outputs is None:
+        return None
+    return mechanism.output_space.encode(mechanism.outputs), 0.0
 
 
 def _has_few_outputs(mechanism: Mechanism) -> bool:

@@ -23,8 +23,9 @@ from hubbub.estimators import estimate
 from hubbub.estimators.em import IBU_DELTA, MAX_UPDATES
 from hubbub.estimators.matrix_inversion import REPAIRS
 from hubbub.estimators.reestimation import maximum_likelihood
-from hubbub.mechanisms import LocalHashing
+from hubbub.mechanisms import HadamardResponse, LocalHashing
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
+from hubbub.mechanisms.sketches import Sketch
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.planning.candidates import Candidate
 from hubbub.planning.inversion_variance import (
@@ -32,10 +33,9 @@ from hubbub.planning.inversion_variance import (
     InversionMap,
     deviation_ratio,
     support_kurtosis,
-    support_variance,
 )
 from hubbub.planning.pattern_simulation import PatternTables
-from hubbub.planning.support_simulation import draw_support, supported_reports
+from hubbub.planning.support_simulation import draw_support, has_exact_support, supported_reports
 from hubbub.planning.user_simulation import draw_reports
 from hubbub.solvers import invert
 from hubbub.solvers.em_batch import em_batch
@@ -104,12 +104,16 @@ class Simulator:
 
     @property
     def _draws_support(self) -> bool:
-        has_independent_support = isinstance(self.oracle, UnaryEncoding | LocalHashing)
+        has_independent_support = isinstance(self.oracle, UnaryEncoding | LocalHashing) or has_exact_support(
+            self.oracle
+        )
         return self.method in REPAIRS and self.tables is None and has_independent_support
 
     def uses_sums(self, users: int) -> bool:
         """Whether estimates are made from how many reports support each value, because reports are too many."""
         if not self.is_slow_method or self.tables is not None or self.oracle is None:
+            return False
+        if isinstance(self.oracle, HadamardResponse):  # whose outputs are few, and no independent bits
             return False
         return users * self.values > MAX_WHOLE_REPORT_ENTRIES
 
@@ -126,8 +130,10 @@ class Simulator:
 
     def variance(self, truth: Floats, users: int) -> Floats | None:
         """Return the variance of matrix inversion for each value in closed form; None where there is none."""
+        if isinstance(self.oracle, Sketch):
+            return None
         if self.oracle is not None:
-            return support_variance(self.oracle.support, truth, users)
+            return self.oracle.share_variance(truth) / users
         return None if self.inversion is None else self.inversion.variance(truth, users)
 
     def deviation_ratio(self, squares: Floats, truth: Floats, users: int) -> float | None:
@@ -147,7 +153,7 @@ class Simulator:
         patterns = self.tables.channel.patterns if self.tables is not None else min(users, 100_000)
         entries = self.values * patterns
         if self.uses_sums(users):
-            return 0.2 + (1e-6 if self.candidate.domain.is_equidistant else 1e-5) * self.values**2
+            return 0.15 + (3e-7 if self.candidate.domain.is_equidistant else 3e-6) * self.values**2
         if self.is_slow_method:
             return 0.2 + 2e-5 * entries
         updates = 0.3 * users**0.5 if self.method == "ibu" else 10.0
@@ -199,9 +205,8 @@ class Simulator:
 
     def _batch_of_support(self, users: int, truth: Floats, runs: int, rng: np.random.Generator) -> StudyBatch:
         assert self.oracle is not None  # noqa: S101
-        true, other = self.oracle.support
         supported = draw_support(self.oracle, users, truth, runs, rng)
-        raw = (supported / users - other) / (true - other)
+        raw = np.stack([self.oracle.unbiased_shares(row, users) for row in supported])
         thetas = np.stack([REPAIRS[self.method].apply(row) for row in raw])
         return StudyBatch(thetas, ((raw - truth) ** 2).sum(axis=1), 1e-4 * runs)
 

@@ -15,9 +15,13 @@ import numpy as np
 
 from hubbub.core.arrays import Floats, Positions, frozen
 from hubbub.domains import Domain
+from hubbub.mechanisms import CountMeanSketch, HadamardCountMeanSketch
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
+from hubbub.mechanisms.hadamard_response import ListedSets
 from hubbub.mechanisms.unary_encoding import BitLogs, UnaryEncoding
 from hubbub.reports import BitSums, Reports
+
+MAX_COUNTED_OUTPUTS = 1 << 20  # or bits of sketches, whose users are counted
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,44 @@ def draw_support(
     The numbers for the values are drawn independently, given the users' values. The bits of unary reports are
     independent. So is the support of a random hash: it maps each other value to the reported bucket with probability
     1/g, whatever happens to the rest. Of sets of one size they are nearly so, if there are many values.
+
+    Where outputs are few, or about few buckets, the numbers are counted over outputs that are drawn all at once.
     """
+    if has_exact_support(mechanism):
+        return np.stack([_counted_support(mechanism, users, truth, rng) for _ in range(runs)])
     true, other = mechanism.support
     held = rng.multinomial(users, truth, size=runs)
     return np.asarray(rng.binomial(held, true) + rng.binomial(users - held, other))
+
+
+def has_exact_support(mechanism: FrequencyOracle | None) -> bool:
+    """Whether the number of users behind each output, or bit of a sketch, can be drawn."""
+    if isinstance(mechanism, CountMeanSketch):
+        return mechanism.hashes * mechanism.width <= MAX_COUNTED_OUTPUTS
+    listed = isinstance(mechanism, ListedSets | HadamardCountMeanSketch)
+    return listed and (mechanism.output_space.size or 0) <= MAX_COUNTED_OUTPUTS  # type: ignore[union-attr]
+
+
+def _counted_support(mechanism: FrequencyOracle, users: int, truth: Floats, rng: np.random.Generator) -> Floats:
+    """Return how many outputs support each value in one study."""
+    if isinstance(mechanism, CountMeanSketch):
+        return _sketched_support(mechanism, users, truth, rng)
+    codes = np.arange(mechanism.output_space.size or 0)
+    channel = mechanism.encoded_channel(codes)
+    chances = channel.forward(truth) * np.exp(channel.log_scale)
+    counts = rng.multinomial(users, chances / chances.sum())
+    sent = counts > 0
+    return mechanism.support_counts(codes[sent], counts[sent].astype(np.float64))
+
+
+def _sketched_support(mechanism: CountMeanSketch, users: int, truth: Floats, rng: np.random.Generator) -> Floats:
+    """Draw how many users have each bucket of each hash, then how many ones are sent for it."""
+    table = mechanism.buckets(np.arange(mechanism.hashes))
+    chances = np.stack([np.bincount(row, weights=truth, minlength=mechanism.width) for row in table])
+    held = rng.multinomial(users, (chances / chances.sum()).ravel()).reshape(chances.shape)
+    true, wrong = mechanism.support.true, 1.0 - mechanism.support.true
+    ones = rng.binomial(held, true) + rng.binomial(held.sum(axis=1, keepdims=True) - held, wrong)
+    return np.asarray(np.take_along_axis(ones, table.astype(np.int64), axis=1).sum(axis=0), dtype=np.float64)
 
 
 def supported_reports(oracle: FrequencyOracle, supported: Positions, users: int) -> Reports:

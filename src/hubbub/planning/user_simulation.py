@@ -26,6 +26,11 @@ def draw_reports(candidate: Candidate, users: int, truth: Floats, rng: np.random
     return sum(groups[1:], groups[0])
 
 
+def reports_of(mechanism: Mechanism, held: Positions, rng: np.random.Generator) -> Reports:
+    """Return one report of each user, given the positions of their values."""
+    return _as_reports(mechanism, _outputs(mechanism, held, 1, rng), held.size)
+
+
 def _outputs(mechanism: Mechanism, held: Positions, reports: int, rng: np.random.Generator) -> list[Codes]:
     words = source_of(rng)
     if reports > 1 and isinstance(mechanism, Longitudinal):  # all reports of a user share one memory

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.likelihood import Point
-from hubbub.mechanisms import DBitFlip, Geometric, LocalHashing, Mechanism, PlanarGeometric, SubsetSelection
+from hubbub.mechanisms import DBitFlip, Geometric, LocalHashing, Mechanism, PlanarGeometric, Staircase, SubsetSelection
 from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.reports import Reports
@@ -132,6 +132,8 @@ class _Targets:
             return self._subsets(mechanism, self.positions[aims])
         if isinstance(mechanism, Geometric):  # beyond the ends likelihoods only change by a factor
             return np.asarray(mechanism.domain.labels[self.positions[aims]])
+        if isinstance(mechanism, Staircase):  # further out likelihoods only change by a factor
+            return _spread(mechanism.folded_outputs()[0], self._max_reports)
         if isinstance(mechanism, PlanarGeometric) and not mechanism.truncated:  # the grid and one cell around it
             grid = mechanism.domain
             columns, rows = np.arange(-1, grid.columns + 1), np.arange(-1, grid.rows + 1)

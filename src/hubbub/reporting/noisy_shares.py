@@ -9,7 +9,7 @@ import numpy as np
 
 from hubbub.core.arrays import Codes, Floats
 from hubbub.domains import Domain
-from hubbub.mechanisms import DBitFlip, Geometric, Mechanism, PlanarGeometric
+from hubbub.mechanisms import DBitFlip, Geometric, Mechanism, PlanarGeometric, Staircase
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.reports import BitSums, Block, Joint, Reports, Singles
 
@@ -64,12 +64,12 @@ def _counts_by_value(mechanism: Mechanism, codes: Codes | None, counts: Floats) 
     if codes is None:
         return counts, MENTION_COUNTS
     if isinstance(mechanism, DBitFlip):
-        ones, buckets = mechanism.ones_by_bucket(codes, counts), mechanism.bucket_of(np.arange(len(domain)))
+        ones, buckets = mechanism.counts_by_bucket(codes, counts)[1], mechanism.bucket_of(np.arange(len(domain)))
         return (ones / np.bincount(buckets))[buckets], BUCKET_COUNTS
     if isinstance(mechanism, SetValuedOracle):
         return mechanism.support_counts(codes, counts), MENTION_COUNTS
-    if isinstance(mechanism, Geometric):
-        low, high = mechanism.domain.low, mechanism.domain.high
+    if isinstance(mechanism, Geometric | Staircase):
+        low, high = int(mechanism.domain.labels[0]), int(mechanism.domain.labels[-1])
         return _summed(np.clip(codes, low, high) - low, counts, domain), CLAMPED_COUNTS
     if isinstance(mechanism, PlanarGeometric) and not mechanism.truncated:
         grid = mechanism.domain

@@ -16,10 +16,11 @@ from hubbub.core.errors import OutputError, ReportsError, restated, shorten
 from hubbub.core.serialization import Portable
 from hubbub.core.text import plural
 from hubbub.domains import Domain, Subset
-from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms import BloomRappor, Mechanism
 from hubbub.mechanisms.output_spaces import encode_each
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.reports.blocks import BitSums, Block, Joint, Singles, common_items
+from hubbub.reports.filter_sums import FilterSums, filter_sums
 from hubbub.reports.from_users import encoded_users
 from hubbub.reports.survey_weights import NO_LABEL, SurveyWeights, check_survey
 from hubbub.reports.validation import check_counts, check_mechanism, check_shape, no_reports
@@ -167,7 +168,7 @@ class Reports(Portable):
         return cls._from_singles(mechanism, codes, numbers, where)
 
     @classmethod
-    def from_bit_counts(cls, mechanism: Mechanism, ones: object, users: int) -> Reports:
+    def from_bit_counts(cls, mechanism: Mechanism, ones: object, users: object) -> Reports:
         """Build reports from sums of bits, for unary mechanisms whose individual reports were not kept.
 
         Inversion works as with full reports; maximum likelihood treats the bits as independent and is approximate
@@ -175,12 +176,13 @@ class Reports(Portable):
 
         Parameters
         ----------
-        mechanism : Rappor, OptimizedUnary, LongitudinalRappor or LongitudinalUnary
+        mechanism : Rappor, OptimizedUnary, LongitudinalRappor, LongitudinalUnary or BloomRappor
             The mechanism that the users ran.
         ones : array of int
-            How many users sent a one for each value, in the order of ``domain.labels``.
-        users : int
-            How many users the sums are over.
+            How many users sent a one for each value, in the order of ``domain.labels``; of `BloomRappor` a row for each
+            cohort, with a sum for each bit.
+        users : int, or array of int
+            How many users the sums are over; of `BloomRappor` the number in each cohort.
 
         Returns
         -------
@@ -201,12 +203,14 @@ class Reports(Portable):
         """
         where = "Reports.from_bit_counts"
         check_mechanism(mechanism, where)
+        if isinstance(mechanism, BloomRappor):
+            return cls(mechanism.domain, (filter_sums(mechanism, ones, users, where),))
         if not isinstance(mechanism, UnaryEncoding):
             raise ReportsError(
                 "this mechanism does not send one bit for each value",
                 where=where,
                 got=type(mechanism).__name__,
-                expected="Rappor, OptimizedUnary, LongitudinalRappor or LongitudinalUnary",
+                expected="Rappor, OptimizedUnary, LongitudinalRappor, LongitudinalUnary or BloomRappor",
                 remedy="use from_outputs or from_counts",
             )
         sums = check_counts(ones, f"{where}(ones=)")
@@ -418,7 +422,7 @@ class Reports(Portable):
     @property
     def approximate(self) -> bool:
         """Whether the likelihood is approximate, because only sums of bits were kept."""
-        return any(isinstance(block, BitSums) for block in self.blocks)
+        return any(isinstance(block, BitSums | FilterSums) for block in self.blocks)
 
     @cached_property
     def weights(self) -> Floats:

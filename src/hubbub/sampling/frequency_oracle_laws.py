@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,8 @@ from hubbub.sampling.base import Law
 from hubbub.sampling.random_source import RandomSource
 
 CHUNK_BYTES = 4_000_000  # drawn at a time, for rows of bits
-CHUNK_KEYS = 2_000_000  # drawn at a time, for subsets
+FEW_VALUES = 64  # up to which half of 32 bits chooses one, and is seldom passed over
+SHORT_PIECES = 4096  # values up to which 16 bits choose one
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,8 @@ class ResponseLaw(Law):
     keep: int
 
     def draw(self, positions: Positions, source: RandomSource) -> Positions:
-        """Compare the first 32 bits, and then all others."""
-        rest = self.width - 32
+        """Compare the first bits, and then all others."""
+        rest = self.width - _half(self.values)
         top = self.keep >> rest
         return _respond(self.values, top, lambda: (top << rest) | source.number(rest) < self.keep, positions, source)
 
@@ -40,8 +42,8 @@ class FractionResponseLaw(Law):
     keep: Fraction
 
     def draw(self, positions: Positions, source: RandomSource) -> Positions:
-        """Compare the first 32 bits, and then what is left of the fraction."""
-        top, rest = divmod(self.keep.numerator << 32, self.keep.denominator)
+        """Compare the first bits, and then what is left of the fraction."""
+        top, rest = divmod(self.keep.numerator << _half(self.values), self.keep.denominator)
         return _respond(self.values, top, lambda: source.below(self.keep.denominator) < rest, positions, source)
 
 
@@ -65,17 +67,46 @@ class SetResponseLaw(Law):
         return ResponseLaw(self.outputs, self.width, self.keep).draw(members, source)
 
 
+@dataclass(frozen=True)
+class EndResponseLaw(Law):
+    """One of two ends of a line of `values`: rounded to one at random, so that the mean stays, and then responded.
+
+    The value at position i is rounded to the far end, 1, with probability i / (values - 1), and otherwise to 0.
+    """
+
+    values: int
+    response: ResponseLaw
+
+    @property
+    def chances(self) -> tuple[Fraction, ...]:
+        """The probability of the far end, for each value."""
+        keep, steps = Fraction(self.response.keep, 1 << self.response.width), self.values - 1
+        return tuple((1 - keep) / 2 + keep * Fraction(place, steps) for place in range(self.values))
+
+    def draw(self, positions: Positions, source: RandomSource) -> Positions:
+        """Round to an end, and send it as randomized response does."""
+        ends = source.integers(self.values - 1, positions.size) < positions
+        return self.response.draw(ends.astype(np.int64), source)
+
+
+def _half(values: int) -> int:
+    """Return how many bits decide whether to keep the truth; as many choose a value."""
+    return 16 if values <= FEW_VALUES else 32
+
+
 def _respond(values: int, top: int, keeps: Callable[[], bool], positions: Positions, source: RandomSource) -> Positions:
     """Half a word decides whether to keep the truth, the other half which value comes instead.
 
-    `top` is the first 32 bits of the probability of keeping it; `keeps` decides where these are drawn.
+    `top` is the first half-word of the probability of keeping it; `keeps` decides where these bits are drawn.
     """
-    from hubbub.sampling.compiled_draws import UNDECIDED, respond
+    from hubbub.sampling.compiled_draws import REDRAW, UNDECIDED, respond
 
-    drawn = respond(source.words(positions.size), positions, values, top)
-    for place in np.flatnonzero(drawn < 0):
-        kept = drawn[place] == UNDECIDED and keeps()
-        drawn[place] = positions[place] if kept else source.below(values)
+    words = source.half_words(positions.size) if _half(values) == 16 else source.words(positions.size)
+    drawn = respond(words, positions, values, top)
+    again = np.flatnonzero(drawn == REDRAW)
+    for place in np.flatnonzero(drawn == UNDECIDED):
+        drawn[place] = positions[place] if keeps() else source.below(values)
+    drawn[again] = source.integers(values, again.size)
     return drawn
 
 
@@ -96,13 +127,14 @@ class BitFlipLaw(Law):
         head, rest = self.other >> (self.width - HEAD_WORDS), (self.other << HEAD_WORDS) % (1 << self.width)
         own, tail = (np.frombuffer(one.to_bytes(self.width // 8, "big"), dtype=np.uint8) for one in (self.own, rest))
         most = own.size * (self.values + 1)  # bytes that a row can need
-        words = -(-self.values // 64) * HEAD_WORDS  # for a row
-        step, done = max(1, CHUNK_BYTES // (8 * words)), 0
+        share, words = max(1, 64 // self.values), -(-self.values // 64) * HEAD_WORDS  # rows that share words
+        step, done = share * max(1, CHUNK_BYTES // (8 * words)), 0
         while done < positions.size:
             part = positions[done : done + step]
             expected = part.size * (self.values // 2**HEAD_WORDS + 2)
-            fresh = source.bytes(expected + expected // 16 + most)
-            done += flip(source.words(part.size * words), fresh, part, self.values, own, head, tail, packed[done:])
+            fresh = source.bytes(expected + expected // 16 + min(share, part.size) * most)
+            shared = -(-part.size // share) * words
+            done += flip(source.words(shared), fresh, part, self.values, own, head, tail, packed[done:])
         return packed
 
 
@@ -116,15 +148,18 @@ class SubsetLaw(Law):
     out: int
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
-        """Decide on the true value, then take the others with the smallest random keys."""
-        packed = np.empty((positions.size, -(-self.values // 8)), dtype=np.uint8)
-        step = max(1, CHUNK_KEYS // self.values)
-        for first in range(0, positions.size, step):
-            mine = positions[first : first + step]
-            rows = self._others(self._taken(mine.size, source), source)
-            users = np.arange(mine.size)
-            rows[users, -1], rows[users, mine] = rows[users, mine], rows[users, -1].copy()
-            packed[first : first + step] = np.packbits(rows, axis=1)
+        """Decide on the true value, then choose the others."""
+        from hubbub.sampling.compiled_draws import choose
+
+        packed = np.zeros((positions.size, -(-self.values // 8)), dtype=np.uint8)
+        taken = self._taken(positions.size, source)
+        kind: type[np.unsignedinteger[Any]] = np.uint16 if self.values <= SHORT_PIECES else np.uint32
+        step, done = max(1, CHUNK_BYTES // (self.size * np.dtype(kind).itemsize)), 0
+        while done < positions.size:
+            part = positions[done : done + step]
+            needed = part.size * self.size
+            pieces = source.bytes((needed + needed // 32 + 64) * np.dtype(kind).itemsize).view(kind)
+            done += choose(pieces, part, taken[done : done + step], self.values, self.size, packed[done:])
         return packed
 
     def _taken(self, count: int, source: RandomSource) -> NDArray[np.bool_]:
@@ -133,22 +168,3 @@ class SubsetLaw(Law):
         for place in np.flatnonzero(words == np.uint64(top)):
             taken[place] = (top << rest) | source.number(rest) >= self.out
         return taken
-
-    def _others(self, taken: NDArray[np.bool_], source: RandomSource) -> NDArray[np.bool_]:
-        """Return rows in which the last column stands for the true value, the others for any of the rest.
-
-        The others with the smallest of independent keys are any subset with the same probability, but for keys that are
-        equal at the border: such rows are drawn again, which favours no subset.
-        """
-        rows = np.zeros((taken.size, self.values), dtype=bool)
-        rows[:, -1] = taken
-        for held in (False, True):
-            waiting, size = np.flatnonzero(taken == held), self.size - held
-            while waiting.size and size:
-                keys = source.words(waiting.size * (self.values - 1)).reshape(waiting.size, -1)
-                sorted_ = np.partition(keys, [size - 1, min(size, self.values - 2)], axis=1)
-                border = sorted_[:, size - 1]
-                tied = (border == sorted_[:, size]) if size < self.values - 1 else np.zeros(waiting.size, dtype=bool)
-                rows[waiting[~tied], :-1] = keys[~tied] <= border[~tied, None]
-                waiting = waiting[tied]
-        return rows

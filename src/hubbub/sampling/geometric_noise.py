@@ -1,4 +1,4 @@
-"""Exact noise on whole numbers."""
+"""Exact noise on whole numbers: falling from step to step, or from stair to stair."""
 
 from __future__ import annotations
 
@@ -63,3 +63,24 @@ class LineNoiseLaw(Law):
         moved = positions + self._noise.draw(positions.size, source, most=self.values)
         clamped: Positions = np.clip(moved, 0, self.values - 1)
         return clamped
+
+
+class StaircaseLaw(Law):
+    """Noise in stairs, added to whole numbers `low`, `low` + 1, ... and as wide as these: outputs are anywhere.
+
+    `stairs` says which stair is drawn. Of the lowest one, 0, are the 2 `reach` + 1 places around the value; all others
+    have `stair` places, next to each other. All places of a stair are equally likely.
+    """
+
+    def __init__(self, stairs: Noise, reach: int, values: int, low: int) -> None:
+        self.stairs, self.reach, self.values, self.low = stairs, reach, values, low
+        self.stair = values - 1
+        self._stairs = LineNoise(stairs)
+
+    def draw(self, positions: Positions, source: RandomSource) -> Positions:
+        """Draw a stair, and any of its places."""
+        steps = self._stairs.draw(positions.size, source)
+        near = source.integers(2 * self.reach + 1, positions.size) - self.reach
+        beyond = self.reach + 1 + (np.abs(steps) - 1) * self.stair + source.integers(self.stair, positions.size)
+        noise = np.where(steps == 0, near, np.sign(steps) * beyond)
+        return np.asarray(positions + self.low + noise)

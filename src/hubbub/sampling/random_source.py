@@ -28,6 +28,10 @@ class RandomSource(ABC):
         """Return `count` fresh bytes."""
         return self.words(-(-count // 8)).view(np.uint8)[:count]
 
+    def half_words(self, count: int) -> NDArray[np.uint32]:
+        """Return `count` fresh numbers of 32 bits."""
+        return self.words(-(-count // 2)).view(np.uint32)[:count]
+
     def number(self, bits: int) -> int:
         """Return a whole number of `bits` random bits."""
         words = -(-bits // 64)

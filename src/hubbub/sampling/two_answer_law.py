@@ -1,4 +1,4 @@
-"""The exact law of two answers whose probabilities are fractions."""
+"""The exact laws of two answers whose probabilities are fractions, and of rows of bits like them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.core.arrays import Positions
 from hubbub.sampling.base import Law
 from hubbub.sampling.random_source import RandomSource
+
+CHUNK_BITS = 1_000_000  # drawn at a time
 
 
 @dataclass(frozen=True)
@@ -29,3 +32,23 @@ class TwoAnswerLaw(Law):
             rest = (chance.numerator << 64) - int(heads[place]) * chance.denominator
             drawn[place] = source.below(chance.denominator) >= rest
         return drawn
+
+
+@dataclass(frozen=True)
+class FractionFlipLaw(Law):
+    """A bit for each value on its own: 1 with probability `own` for the true one, `other` for others; any fractions."""
+
+    values: int
+    own: Fraction
+    other: Fraction
+
+    def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
+        """Draw every bit as one of two answers, for some users at a time."""
+        packed = np.empty((positions.size, -(-self.values // 8)), dtype=np.uint8)
+        answers, step = TwoAnswerLaw((self.other, self.own)), max(1, CHUNK_BITS // self.values)
+        for first in range(0, positions.size, step):
+            mine = positions[first : first + step]
+            is_own = mine[:, None] == np.arange(self.values)
+            drawn = answers.draw(is_own.ravel().astype(np.int64), source).reshape(is_own.shape)
+            packed[first : first + step] = np.packbits(drawn == 0, axis=1)
+        return packed

@@ -35,8 +35,8 @@ class TwoStageLaw(Law):
         """Return one report for each permanent response."""
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
-        """Draw first reports of people who have no permanent response yet."""
-        return self.report(self.permanent.draw(positions, source), source)
+        """Draw single reports, in one stage: nobody keeps their permanent responses."""
+        return self.once.draw(positions, source)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from hubbub.core.text import percent
-from hubbub.mechanisms import Cloaking, DBitFlip, LocalHashing, Mechanism, Split, SubsetSelection
+from hubbub.mechanisms import BloomRappor, Cloaking, DBitFlip, LocalHashing, Mechanism, Split, SubsetSelection
 from hubbub.mechanisms.one_among_fakes import SampleOneWithFakes
 from hubbub.mechanisms.output_spaces import LabelOutputs, PairOutputs
 from hubbub.mechanisms.several_attributes import SeveralAttributes
@@ -64,6 +64,12 @@ def _sentence(mechanism: Mechanism) -> str:
         return (
             f"All possible answers are dealt into {mechanism.buckets} groups by chance, and a group is sent: with a "
             f"chance of {percent(mechanism.support.true)} the one that your answer is in."
+        )
+    if isinstance(mechanism, BloomRappor):
+        zero, one = (percent(float(chance)) for chance in mechanism.chances)
+        return (
+            f"Your answer marks {mechanism.hashes} of {mechanism.bits} places in a row, as many other answers do. A place "
+            f"is sent with a mark with a chance of {one} if it has one, and of {zero} if it has none."
         )
     if isinstance(mechanism, DBitFlip):
         right = percent(1.0 / (1.0 + math.exp(-mechanism.nats)))

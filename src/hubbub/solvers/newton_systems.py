@@ -7,12 +7,12 @@ an iteration solves (G V G' + E) step = right two to five times, for the same V 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from hubbub.channels import Channel, DecayChannel, DiagonalPlusConstantChannel, StackedChannel
+from hubbub.channels import Channel, ConcatenatedChannel, DecayChannel, DiagonalPlusConstantChannel, StackedChannel
 from hubbub.channels.base import MAX_PART_ENTRIES
 from hubbub.channels.exponential_decay import TridiagonalForm
 from hubbub.core.arrays import Floats, Positions
@@ -139,31 +139,35 @@ class BandedSystem(System):
 
 
 class DiagonalPlusConstantSystem(System):
-    """A diagonal and two dyads for k-RR, where G is e times a selection plus a constant b: O(values).
+    """A diagonal and two dyads for k-RR and sums of bits, where G is e times a selection plus a constant b: O(values).
 
     With s the curvature added up over each value's patterns and W its total, G V G' + E is
-    diag(e^2 s + E) + e b (s 1' + 1 s') + b^2 W 1 1'.
+    diag(e^2 s + E) + e b (s 1' + 1 s') + b^2 W 1 1'. Several such channels add up to the same form.
     """
 
     name = "diagonal and two dyads"
 
-    def __init__(self, channel: DiagonalPlusConstantChannel) -> None:
-        self._channel = channel
+    def __init__(self, channel: Channel, parts: Sequence[DiagonalPlusConstantChannel]) -> None:
+        self._channel, self._parts = channel, parts
+        self._cuts = np.cumsum([part.patterns for part in parts])[:-1]
 
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
         """Divide by the diagonal, and correct for the dyads by a 2 by 2 system."""
-        channel, excess, b = self._channel, self._channel.excess, self._channel.elsewhere
-        own = channel.scattered(curvature)
-        diagonal = excess**2 * own + barrier
-        dyads = np.stack([own, np.ones_like(own)], axis=1)
-        core = np.array([[0.0, excess * b], [excess * b, b**2 * float(curvature.sum())]])
+        diagonal, mixed, constant = barrier.copy(), np.zeros_like(barrier), 0.0
+        for part, own in zip(self._parts, np.split(curvature, self._cuts), strict=True):
+            sums = part.scattered(own)
+            diagonal += part.excess**2 * sums
+            mixed += part.excess * part.elsewhere * sums
+            constant += part.elsewhere**2 * float(own.sum())
+        dyads = np.stack([mixed, np.ones_like(mixed)], axis=1)
+        core = np.array([[0.0, 1.0], [1.0, constant]])
         square = np.eye(2) + core @ (dyads.T @ (dyads / diagonal[:, None]))
 
         def solve(right: Floats) -> Floats:
             plain = right / diagonal
             return np.asarray(plain - (dyads @ np.linalg.solve(square, core @ (dyads.T @ plain))) / diagonal)
 
-        return lambda right: refined(solve, channel, curvature, barrier, right, times=2)
+        return lambda right: refined(solve, self._channel, curvature, barrier, right, times=2)
 
 
 class OperatorSystem(System):
@@ -240,8 +244,10 @@ def system_for(channel: Channel) -> System:
         return DenseSystem(channel) if channel.entries <= MAX_SMALL_ENTRIES else StackedSystem(channel)
     if isinstance(channel, DecayChannel) and channel.tridiagonal_form is not None:
         return BandedSystem(channel, channel.tridiagonal_form)
-    if isinstance(channel, DiagonalPlusConstantChannel):
-        return DiagonalPlusConstantSystem(channel)
+    parts = channel.parts if isinstance(channel, ConcatenatedChannel) else (channel,)
+    simple = [part for part in parts if isinstance(part, DiagonalPlusConstantChannel)]
+    if len(simple) == len(parts):
+        return DiagonalPlusConstantSystem(channel, simple)
     few_patterns = (
         float(channel.patterns) ** 2 * channel.values <= MAX_FACTOR_WORK and channel.entries <= MAX_PART_ENTRIES
     )

@@ -11,8 +11,9 @@ inverse of it, so that the best linear estimate solves
 
     min_v  sum_b n_b sum_z (q_bz - (v A_b)_z)^2 / f_bz.
 
-Sets of values, of which there are too many to list, add n_b sum_x (u_bx - v_x)^2 over the variance above. A mechanism
-that cannot tell all values apart contributes what it can tell.
+Sets of values, of which there are too many to list, add n_b sum_x (u_bx - v_x)^2 over the variance above, and so do
+answers about buckets, each bucket with the number of answers about it. A mechanism that cannot tell all values apart
+contributes what it can tell.
 
 **The right weights** would be those at the truth, which nobody knows. These are the weights at equal shares: they
 depend on the mechanisms and on how many outputs each has, never on what was sent. So v is linear in the shares of
@@ -32,7 +33,7 @@ import numpy as np
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.core.errors import EstimateError
 from hubbub.core.text import plural
-from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms import DBitFlip, Mechanism
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle, SetValuedOracle
 from hubbub.outputs.output_enumeration import MAX_TABLE_ENTRIES
 from hubbub.outputs.sent_outputs import enumerate_sent
@@ -73,8 +74,8 @@ class ValueByValue:
         """The standard deviation of the share of a value that nobody holds, for each value: all the same."""
         variance = 0.0
         for own, part in zip(self._sent, self._parts.tolist(), strict=True):
-            true, other = _support(own.mechanism)
-            variance += part**2 * other * (1.0 - other) / (true - other) ** 2 * own.mean_spread
+            nobody = cast("FrequencyOracle", own.mechanism).share_variance(np.zeros(1))
+            variance += part**2 * float(nobody[0]) * own.mean_spread
         return np.full(self._kept.size, math.sqrt(variance))
 
 
@@ -135,6 +136,9 @@ class LeastSquares:
                 equations.append(_set_equations(own, self._kept))
                 continue
             codes = cast("Codes", own.codes)  # only sets have sums of bits
+            if isinstance(own.mechanism, DBitFlip) and own.mechanism.outputs is None:
+                equations.append(_answer_equations(own.mechanism, codes, own.counts, self._kept))
+                continue
             for chances, counts in self._listed(own.mechanism, codes, own.counts):
                 users, fitted = float(counts.sum()), chances.mean(axis=0)
                 equations.append(_Equations(chances.T, counts / users, users / fitted, users, None))
@@ -161,6 +165,9 @@ class LeastSquares:
         size = self._kept.size
         if isinstance(mechanism, SetValuedOracle):
             return _oracle_noise(mechanism, size)
+        if isinstance(mechanism, DBitFlip) and mechanism.outputs is None:
+            each = int(mechanism.buckets or 2) / int(mechanism.bits or 1)  # outputs for one answer about a bucket
+            return _answer_variance(mechanism) * each * size / max(1.0 - 1.0 / size, MIN_TOLD) - 1.0
         every = [
             float((chances**2 / chances.mean(axis=0)).sum())
             for chances, _ in self._listed(mechanism, codes, np.ones(len(codes)))
@@ -192,12 +199,29 @@ class _Equations(NamedTuple):
 
 def _set_equations(own: WeightedOutputs, kept: Positions) -> _Equations:
     """Return u_x = v_x for each value."""
-    true, other = _support(own.mechanism)
     shares = _oracle_shares(own, kept)
-    held = np.clip(other + (true - other) * shares, 0.0, 1.0)
     weights = np.full(kept.size, own.total / _oracle_variance(own.mechanism, kept.size))
-    variances = held * (1.0 - held) / (true - other) ** 2 / own.total
+    single = cast("FrequencyOracle", own.mechanism).share_variance(shares)
+    variances = np.maximum(single, 0.0) / own.total  # where noise carries a share far beyond 0 or 1
     return _Equations(np.eye(kept.size), shares, weights, own.total, variances)
+
+
+def _answer_equations(mechanism: DBitFlip, codes: Codes, counts: Floats, kept: Positions) -> _Equations:
+    """Return for each bucket that was asked about: the share of ones, without the noise, is that of its values."""
+    about, ones = mechanism.counts_by_bucket(codes, counts)
+    asked, right = np.flatnonzero(about), 1.0 / (1.0 + math.exp(-mechanism.nats))
+    held, wrong = ones[asked] / about[asked], 1.0 - right
+    matrix = (mechanism.bucket_of(kept) == asked[:, None]).astype(np.float64)
+    variances = held * (1.0 - held) / (right - wrong) ** 2 / about[asked]
+    weights = about[asked] / _answer_variance(mechanism)
+    return _Equations(matrix, (held - wrong) / (right - wrong), weights, float(counts.sum()), variances)
+
+
+def _answer_variance(mechanism: DBitFlip) -> float:
+    """Return the variance of what one answer says, if all buckets are equally frequent."""
+    right = 1.0 / (1.0 + math.exp(-mechanism.nats))
+    held = 1.0 - right + (2.0 * right - 1.0) / int(mechanism.buckets or 2)
+    return held * (1.0 - held) / (2.0 * right - 1.0) ** 2
 
 
 def _kept_values(reports: Reports) -> Positions:
@@ -205,26 +229,16 @@ def _kept_values(reports: Reports) -> Positions:
     return np.arange(len(reports.domain)) if among is None else among
 
 
-def _support(mechanism: Mechanism) -> tuple[float, float]:
-    return cast("FrequencyOracle", mechanism).support
-
-
 def _oracle_shares(own: WeightedOutputs, kept: Positions) -> Floats:
     """Return u for the values that are kept."""
-    true, other = _support(own.mechanism)
-    held = (
-        own.counts
-        if own.codes is None
-        else cast("FrequencyOracle", own.mechanism).support_counts(own.codes, own.counts)
-    )
-    return np.asarray((held[kept] / own.total - other) / (true - other))
+    oracle = cast("FrequencyOracle", own.mechanism)
+    held = own.counts if own.codes is None else oracle.support_counts(own.codes, own.counts)
+    return oracle.unbiased_shares(held, own.total)[kept]
 
 
 def _oracle_variance(mechanism: Mechanism, size: int) -> float:
     """Return the variance of u_x of one output, if all values are equally frequent."""
-    true, other = _support(mechanism)
-    held = other + (true - other) / size
-    return held * (1.0 - held) / (true - other) ** 2
+    return float(cast("FrequencyOracle", mechanism).share_variance(np.array([1.0 / size]))[0])
 
 
 def _oracle_noise(mechanism: Mechanism, size: int) -> float:

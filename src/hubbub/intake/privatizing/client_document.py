@@ -35,7 +35,8 @@ from hubbub.mechanisms.longitudinal import Longitudinal
 
 CLIENT_FORMAT_VERSION = 1
 OWN_KIND = "matrix"  # what a mechanism that is not hubbub's own is to clients: a table of outputs
-COUNTS = ("width", "size", "buckets", "reach", "bits")  # entries of laws that are no probabilities
+# Entries of laws that are no probabilities.
+COUNTS = ("width", "size", "buckets", "reach", "bits", "blocks", "prime", "cohorts", "hashes", "rest")
 BOX = ("south", "west", "north", "east")
 
 
@@ -182,6 +183,13 @@ def _fraction(number: Fraction) -> str:
 
 def _promise(mechanism: Mechanism) -> dict[str, Any]:
     """Return what a mechanism promises, for programs and in a sentence for people."""
+    if not math.isfinite(mechanism.epsilon) and isinstance(mechanism, Longitudinal):
+        most = f"at most a factor of {_factor(mechanism.first)}; further ones add to that without a bound"
+        return {
+            "epsilon": None,
+            "first": repr(mechanism.first),
+            "promise": f"One report changes the odds between any two values by {most}.",
+        }
     if not math.isfinite(mechanism.epsilon):
         return {"epsilon": None, "promise": "One report can rule out values: there is no bound on what it gives away."}
     entries = {"epsilon": repr(mechanism.epsilon)}

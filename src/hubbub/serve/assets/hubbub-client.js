@@ -20,6 +20,8 @@ const MAX_WIDTH = 1 << 17; // bits of a probability
 const MAX_STEPS = 4096; // steps of noise on a line that one table holds
 const SLOWEST = 4096n; // endless noise leaves a block at most this much more often than it ends there
 const MAX_BUCKETS = 2 ** 31;
+const [MAX_COHORTS, MAX_FILTER_BITS, MAX_HASHES] = [65536, 256, 16];
+const MAX_SKETCH = 2 ** 16;
 const MAX_DEPTH = 32; // of objects and lists in the document
 const MAX_CHANCES = 1024; // acceptance probabilities that are kept
 const QUOTA = 65536; // bytes that crypto.getRandomValues gives at once
@@ -972,6 +974,26 @@ function readWindow(law, values, random) {
   return (position) => steppedFrom(values, 0, respond(position + Number(near())) - reach);
 }
 
+/** Two ends of a line: the value is rounded to one at random, and that is the truth of randomized response. */
+function readEnds(law, values, random) {
+  const far = random.below(BigInt(values.count - 1));
+  const respond = random.response(2, readKeep(law, random));
+  return (position) => ["-1", "1"][respond(far() < BigInt(position) ? 1 : 0)];
+}
+
+/** Noise in stairs: those beyond the lowest one are as long as the line. */
+function readStairs(law, values, random) {
+  const stair = values.count - 1;
+  const reach = law.count("reach", 0, stair - 1);
+  const [near, place] = [2 * reach + 1, stair].map((count) => random.below(BigInt(count)));
+  const noise = new LineNoise(law.inside("noise"), random, true);
+  return (position) => {
+    const step = noise.draw();
+    const away = step ? reach + 1 + (Math.abs(step) - 1) * stair + Number(place()) : Number(near()) - reach;
+    return steppedFrom(values, position, step < 0 ? -away : away);
+  };
+}
+
 function readClampedNoise(law, values, random) {
   const noise = new LineNoise(law.inside("noise"), random, false);
   return (position) => values.text(clamp(position + noise.draw(values.count), 0, values.count - 1));
@@ -990,9 +1012,103 @@ function readPlanar(law, values, random) {
   };
 }
 
-function readUnary(law, values, random) {
+/** Return whether an odd number of bits are ones: a Hadamard matrix is -1 where row and column share such a number. */
+function parity(bits) {
+  let odd = 0;
+  for (let left = bits; left; left &= left - 1) odd ^= 1;
+  return odd;
+}
+
+const isPower = (number) => (number & (number - 1)) === 0;
+
+function isPrime(number) {
+  let factor = 2;
+  while (factor * factor <= number && number % factor) factor++;
+  return factor * factor > number;
+}
+
+function readBlocks(law, values, random) {
+  const blocks = law.count("blocks", 1, 2 * values.count - 1);
+  if (!isPower(blocks)) throw law.unusable("blocks", blocks, "a power of two");
+  const size = 2 ** (32 - Math.clz32(Math.ceil(values.count / blocks)));
+  const draw = random.below(BigInt(size / 2));
+  const respond = random.response(blocks * size, readKeep(law, random));
+  return (position) => {
+    const row = Math.floor(position / blocks) + 1;
+    const bit = row & -row;
+    const place = Number(draw());
+    const column = place + (place & -bit); // a zero where the row has its lowest one, which makes the parity even
+    return String(respond((position % blocks) * size + column + bit * parity(row & column)));
+  };
+}
+
+function readPoints(law, values, random) {
+  const prime = law.count("prime", 2, MAX_BUCKETS);
+  const starts = [0, 1]; // how many points have their 1 before each coordinate
+  while (starts.length < 3 || starts.at(-1) < values.count) starts.push(starts.at(-1) * prime + 1);
+  if (!isPrime(prime) || starts.at(-1) > MAX_BUCKETS) throw law.unusable("prime", prime, "a prime, not too large");
+  const digits = (index) => {
+    const free = starts.filter((start) => start <= index).length - 1;
+    return Array.from({ length: free }, (_, place) => Math.floor((index - starts[free]) / prime ** place) % prime);
+  };
+  const draw = random.below(BigInt(starts.at(-2)));
+  const respond = random.response(starts.at(-1), readKeep(law, random));
+  return (position) => {
+    const own = digits(position).reverse(); // of values, what comes after the 1
+    const point = [...digits(Number(draw())), 1];
+    while (point.length < starts.length - 2) point.push(0);
+    const at = point.length - own.length;
+    const product = own.reduce((sum, digit, place) => (sum + digit * point[at + place]) % prime, 0);
+    point.splice(at, 0, (prime - product) % prime);
+    while (point.at(-1) === 0) point.pop();
+    point.pop();
+    return String(respond(starts[point.length] + point.reduceRight((sum, digit) => sum * prime + digit, 0)));
+  };
+}
+
+function readSketch(law, values, random) {
+  const draw = random.below(BigInt(law.count("hashes", 1, MAX_SKETCH)));
+  const buckets = law.count("buckets", 2, MAX_SKETCH);
+  const borders = readBorders(law);
+  return (position) => {
+    const hash = draw();
+    return `${hash}:${drawBits(random, buckets, bucketOf(hash, position, buckets), borders).text()}`;
+  };
+}
+
+function readSigns(law, values, random) {
+  const draw = random.below(BigInt(law.count("hashes", 1, MAX_SKETCH)));
+  const buckets = law.count("buckets", 2, MAX_SKETCH);
+  if (!isPower(buckets)) throw law.unusable("buckets", buckets, "a power of two");
+  const drawRow = random.below(BigInt(buckets));
+  const respond = random.response(2, readKeep(law, random));
+  return (position) => {
+    const hash = draw();
+    const row = Number(drawRow());
+    const sign = parity(row & bucketOf(hash, position, buckets));
+    return String(2 * (Number(hash) * buckets + row) + respond(sign));
+  };
+}
+
+function readBorders(law) {
   const width = law.width();
-  const borders = new Borders(width, ["own", "other"].map((name) => law.weight(name, 1n, power(width))));
+  return new Borders(width, ["own", "other"].map((name) => law.weight(name, 1n, power(width))));
+}
+
+function readUnary(law, values, random) {
+  if (law.has("chances")) {
+    const chances = law.fractions("chances", 2);
+    if (chances.some(([one, whole]) => !one || one >= whole)) {
+      throw law.unusable("chances", "no such probabilities", "fractions above 0 and below 1");
+    }
+    const [own, other] = chances.map((chance) => random.chance(chance));
+    return (position) => {
+      const row = new BitRow(values.count);
+      for (let value = 0; value < values.count; value++) if ((value === position ? own : other)()) row.flip(value);
+      return row.text();
+    };
+  }
+  const borders = readBorders(law);
   return (position) => drawBits(random, values.count, position, borders).text();
 }
 
@@ -1128,6 +1244,81 @@ function readAsked(law, values, random) {
   });
 }
 
+const MD5_SHIFTS = [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21];
+const MD5_STEPS = Array.from({ length: 64 }, (_, step) => Math.floor(Math.abs(Math.sin(step + 1)) * 2 ** 32));
+
+/** Return the MD5 of bytes. It spreads texts over bits as other programs do, and protects nothing. */
+function md5(bytes) {
+  const words = new Uint32Array((((bytes.length + 8) >> 6) + 1) << 4);
+  bytes.forEach((byte, at) => (words[at >> 2] |= byte << (8 * (at & 3))));
+  words[bytes.length >> 2] |= 0x80 << (8 * (bytes.length & 3));
+  words[words.length - 2] = 8 * bytes.length;
+  const state = new Uint32Array([0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476]);
+  for (let block = 0; block < words.length; block += 16) {
+    let [a, b, c, d] = state;
+    for (let step = 0; step < 64; step++) {
+      const round = step >> 4;
+      const mixed = [(b & c) | (~b & d), (d & b) | (~d & c), b ^ c ^ d, c ^ (b | ~d)][round];
+      const word = words[block + (([1, 5, 3, 7][round] * step + [0, 1, 5, 0][round]) & 15)];
+      const sum = (a + mixed + MD5_STEPS[step] + word) | 0;
+      const shift = MD5_SHIFTS[4 * round + (step & 3)];
+      [a, d, c, b] = [d, c, b, (b + ((sum << shift) | (sum >>> (32 - shift)))) | 0];
+    }
+    [a, b, c, d].forEach((part, at) => (state[at] += part));
+  }
+  return Uint8Array.from({ length: 16 }, (_, at) => state[at >> 2] >>> (8 * (at & 3)));
+}
+
+/** Noisy Bloom filters: the cohort stays, and each filter has one permanent response. */
+function readBloom(law, values, random) {
+  const cohorts = law.count("cohorts", 1, MAX_COHORTS);
+  const bits = law.count("bits", 2, MAX_FILTER_BITS);
+  const hashes = law.count("hashes", 1, MAX_HASHES);
+  const rest = law.has("rest") ? law.count("rest", 0, values.count - 1) : null;
+  const [turns, raises, keeps] = ["half", "p", "q"].map((name) => {
+    const chance = law.fraction(name);
+    if (chance[0] > chance[1]) throw law.unusable(name, "more than 1", "a probability");
+    return random.chance(chance);
+  });
+  const [anyCohort, anyBit] = [cohorts, bits].map((count) => random.below(BigInt(count)));
+  const filled = (draw) => {
+    const row = new BitRow(bits);
+    for (let bit = 0; bit < bits; bit++) if (draw(bit)) row.flip(bit);
+    return row;
+  };
+  function hashed(text, cohort) {
+    const encoded = new TextEncoder().encode(text);
+    const bytes = new Uint8Array(4 + encoded.length);
+    new DataView(bytes.buffer).setUint32(0, cohort);
+    bytes.set(encoded, 4);
+    return [...md5(bytes).subarray(0, hashes)].map((byte) => byte % bits);
+  }
+  const write = (kept) => kept.map((part) => (part instanceof BitRow ? part.text() : part)).join(":");
+  const draw = remembered({
+    permanent(value, earlier) {
+      const cohort = Number(earlier[0]?.[0] ?? anyCohort());
+      const text = typeof value === "string" ? value : values.text(value);
+      const any = () => Array.from({ length: hashes }, () => Number(anyBit()));
+      const places = value === rest ? any() : hashed(text, cohort);
+      const own = filled((bit) => places.includes(bit));
+      const found = earlier.find((kept) => kept[0] === cohort && kept[2].text() === own.text());
+      return found ?? [cohort, filled((bit) => turns() !== own.has(bit)), own];
+    },
+    report: ([cohort, row]) => write([cohort, filled((bit) => (row.has(bit) ? keeps : raises)())]),
+    write,
+    read(text) {
+      const parts = text.split(":");
+      const cohort = wholeBelow(parts[0], BigInt(cohorts));
+      const [row, own] = parts.slice(1).map((part) => BitRow.read(bits, part));
+      const ones = own ? Array.from({ length: bits }, (_, bit) => own.has(bit)).filter(Boolean).length : 0;
+      return parts.length === 3 && cohort !== null && row && ones && ones <= hashes ? [Number(cohort), row, own] : null;
+    },
+    form: `a cohort below ${cohorts} and two rows of ${bits} bits in hexadecimal digits, with colons between`,
+  });
+  draw.takesTexts = rest !== null;
+  return draw;
+}
+
 function readSubset(law, values, random) {
   const { count } = values;
   const size = law.count("size", 1, count - 1);
@@ -1245,12 +1436,17 @@ function readSeveral(law, values, random, kind) {
 
 const ALL_DOMAINS = Object.keys(DOMAINS);
 const LAWS = {
+  "bloom-rappor": [["categories"], readBloom],
   cloaking: [ALL_DOMAINS, readCloaking],
+  "count-mean-sketch": [ALL_DOMAINS, readSketch],
   "crosswise-model": [["categories"], readDesign],
   "d-bit-flip": [ALL_DOMAINS, readAsked],
+  duchi: [["integers", "bins"], readEnds],
   exponential: [ALL_DOMAINS, readRows],
   "forced-response": [["categories"], readDesign],
   geometric: [["integers"], readGeometric],
+  "hadamard-count-mean-sketch": [ALL_DOMAINS, readSigns],
+  "hadamard-response": [ALL_DOMAINS, readBlocks],
   laplace: [["integers", "bins"], readLaplace],
   "local-hashing": [ALL_DOMAINS, readHashing],
   "longitudinal-hashing": [ALL_DOMAINS, readTwoHashes],
@@ -1262,19 +1458,22 @@ const LAWS = {
   piecewise: [["integers", "bins"], readWindow],
   "planar-geometric": [["grid"], readPlanar],
   "planar-laplace": [["grid"], readQuarter],
+  "projective-response": [ALL_DOMAINS, readPoints],
   "randomized-response": [ALL_DOMAINS, readResponse],
   rappor: [ALL_DOMAINS, readUnary],
   "sample-one": [["product"], readSeveral],
   "sample-one-with-fakes": [["product"], readSeveral],
   split: [["product"], readSeveral],
   "square-wave": [["integers", "bins"], readWindow],
+  staircase: [["integers", "bins"], readStairs],
   "subset-selection": [ALL_DOMAINS, readSubset],
   "truncated-geometric": [["integers"], readClampedNoise],
+  unary: [ALL_DOMAINS, readUnary],
   "unrelated-question": [["categories"], readDesign],
   warner: [["categories"], readDesign],
 };
 const KINDS = Object.keys(LAWS);
-const WITH_MEMORY = [readTwoRows, readTwoResponses, readTwoHashes, readAsked];
+const WITH_MEMORY = [readBloom, readTwoRows, readTwoResponses, readTwoHashes, readAsked];
 const MEMORY_KINDS = KINDS.filter((kind) => WITH_MEMORY.includes(LAWS[kind][1]));
 const PART_KINDS = KINDS.filter((kind) => LAWS[kind][1] !== readSeveral && !MEMORY_KINDS.includes(kind));
 
@@ -1299,7 +1498,7 @@ function readMechanism(name, content, values, random) {
   const epsilon = law.checked("epsilon", isNumber, "a number as a text, or null if there is no bound");
   about.epsilon = epsilon === null ? null : Number(epsilon);
   if (law.has("unit")) about.unit = law.text("unit");
-  if (draw.permanent) about.first = law.float("first", about.epsilon);
+  if (draw.permanent) about.first = law.float("first", about.epsilon ?? Infinity);
   law.close();
   return { draw, about: Object.freeze(about) };
 }
@@ -1480,12 +1679,13 @@ export class Client {
   privatize(value, mechanism) {
     const { draw, about } = this.#named(mechanism);
     if (draw.permanent && this.#memory) {
-      const position = positionOf(this.#values, value);
+      const position = this.#position(draw, value);
       const drawn = (earlier) => draw.permanent(position, earlier);
-      return draw.instantaneous(this.#memory.permanent(about.name, position, drawn));
+      const key = typeof position === "string" ? `=${position}` : position; // a text may look like a position
+      return draw.instantaneous(this.#memory.permanent(about.name, key, drawn));
     }
     const together = LAWS[draw.kind][1] === readSeveral;
-    return draw(together ? this.#values.coordinates(value) : positionOf(this.#values, value));
+    return draw(together ? this.#values.coordinates(value) : this.#position(draw, value));
   }
 
   /** Return one report, ready to be sent; its key makes a second sending of the same report count once. */
@@ -1511,7 +1711,8 @@ export class Client {
    * `earlier` are the responses that are kept for other values of the same person.
    */
   permanent(value, mechanism, earlier = []) {
-    return this.#longitudinal(mechanism).permanent(positionOf(this.#values, value), [earlier].flat());
+    const draw = this.#longitudinal(mechanism);
+    return draw.permanent(this.#position(draw, value), [earlier].flat());
   }
 
   /** Return one report from a permanent response, to be sent. */
@@ -1533,6 +1734,12 @@ export class Client {
     return `For each value that you report, a noisy response is kept on this device (${names
       .map((name) => memory.key(name))
       .join(", ")}). Reports are made from it, so that many of them give away no more than it does. It is never sent.`;
+  }
+
+  /** Return the position of a value; a text itself, where the study takes texts that it does not list. */
+  #position(draw, value) {
+    const isNew = draw.takesTexts && isLabel(value) && this.#values.find(value) === undefined;
+    return isNew ? value : positionOf(this.#values, value);
   }
 
   #longitudinal(mechanism) {

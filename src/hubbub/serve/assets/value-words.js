@@ -81,6 +81,7 @@ export function outputWords(domain, law, output) {
   if (SETS.includes(law.kind)) return [setWords(domain, output)];
   if (HASHED.includes(law.kind)) return [hashWords(law, output)];
   if (law.kind === "d-bit-flip") return [answerWords(law, output)];
+  if (law.kind === "bloom-rappor") return ["a row of marks, many of them by chance"];
   if (OWN_WORDS.includes(law.kind)) return [output];
   if (output.includes(":") && domain.kind === "grid") {
     const [column, row] = output.split(":").map(Number);
