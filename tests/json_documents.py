@@ -189,7 +189,7 @@ RUNS: dict[str, list[str]] = {
         "plan drinks.toml --target 0.05 --method inv-p --truth uniform --truth zipf --json",
         "plan drinks.toml --difference 10% --json",
         "plan drinks.toml --difference 10% --users 100 --json",
-        "plan drinks.toml --kind rappor --central-epsilon 0.5 --delta 1e-6 --users 1000 --method inv-p --json",
+        "plan drinks.toml --kind all --central-epsilon 0.5 --delta 1e-6 --users 1000 --method inv-p --json",
         "plan numbers.toml --users 1000 --method inv-p --distance emd --truth uniform --truth zipf --json",
     ],
     "plan of several attributes": [

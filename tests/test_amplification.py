@@ -270,6 +270,28 @@ def test_unbounded_noise_is_as_private_as_clamped_noise() -> None:
     assert hb.amplify(free, 500, 1e-4).epsilon == hb.amplify(clamped, 500, 1e-4).epsilon
 
 
+def test_what_a_matrix_realises_counts_and_not_what_is_claimed() -> None:
+    class Boastful(hb.Matrix):
+        """A matrix that claims less than it gives away."""
+
+        @property
+        def epsilon(self) -> float:  # type: ignore[override]
+            return 0.1
+
+    table = LISTED["k-rr"].checked_matrix()
+    honest = hb.amplify(hb.Matrix(THREE, ["x", "y", "z"], table), 1000, 1e-6)
+    boastful = hb.amplify(Boastful(THREE, ["x", "y", "z"], table), 1000, 1e-6)
+    assert boastful.local_epsilon == pytest.approx(1.0)
+    assert boastful.epsilon == honest.epsilon
+
+
+def test_equal_rows_and_rows_that_floats_cannot_hold() -> None:
+    same = hb.Matrix(THREE, ["x", "y"], [[0.3, 0.7]] * 3)
+    assert hb.amplify(same, 10, 1e-9).epsilon == 0.0
+    far = hb.TruncatedGeometric(hb.Integers(0, 999), 1.0)
+    assert hb.amplify(far, 10**9, 1e-9).epsilon == pytest.approx(999.0)  # between the ends
+
+
 def test_nobody_is_hidden_if_reports_are_almost_certain() -> None:
     sure = hb.RandomizedResponse(THREE, 50.0)
     result = hb.amplify(sure, 10**9, 1e-9)

@@ -61,7 +61,7 @@ def amplify(mechanism: Mechanism, users: int, delta: float) -> Amplification:
     count, chance = check_users(users), check_delta(delta)
     shuffled = ShuffledMechanism.of(subject)
     local = shuffled.local
-    if not math.isfinite(local) or (shuffled.law is None and shuffled.matrix is None and local <= MAX_LOCAL_EPSILON):
+    if not math.isfinite(local):
         raise without_epsilon(subject)
     general = local if local > MAX_LOCAL_EPSILON else epsilon_of_pair(any_mechanism(local), count, chance, local)
     own = shuffled.central_epsilon(count, chance) if shuffled.specific else general

@@ -37,6 +37,8 @@ class Amplification:
         The bound: "blanket" from the mechanism's own probabilities, "clones" from its epsilon alone, or "local".
     general_epsilon : float
         What holds for any mechanism with this `local_epsilon`: the bound by clones.
+    metric : bool
+        Whether the mechanism's epsilon is per unit of distance.
     hashed : bool
         Whether the hash is taken to be random.
 

@@ -45,19 +45,17 @@ class ShuffledMechanism:
     def of(cls, mechanism: Mechanism) -> ShuffledMechanism:
         """Return what is known about a mechanism; its epsilon is infinite if a value is distinguished for sure."""
         law, spent = closed_law(mechanism), mechanism.spent(1)
-        matrix = probability_matrix(mechanism) if law is None and math.isfinite(spent) else None
-        if not mechanism.metric:
-            local = spent
-        elif matrix is not None:
-            with np.errstate(divide="ignore"):
-                logs = np.log(matrix)
-            local = float((logs.max(axis=0) - logs.min(axis=0)).max()) * (1.0 + PROBABILITY_ROUNDING)
-        else:
-            local = spent * mechanism.domain.diameter
-        if not (math.isfinite(local) and (matrix is None or (matrix > 0.0).all())):
-            return cls(local, None, None, specific=False)
-        general = any_mechanism(local) if law is None and matrix is None and local <= MAX_LOCAL_EPSILON else None
-        return cls(local, law or general, matrix, specific=general is None)
+        local = spent * mechanism.domain.diameter if mechanism.metric else spent
+        if law is not None or not local <= MAX_LOCAL_EPSILON:
+            return cls(local, law, None, specific=law is not None)
+        matrix = probability_matrix(mechanism)
+        if matrix is None:
+            return cls(local, any_mechanism(local), None, specific=False)
+        if not (matrix > 0.0).all():  # whatever is claimed
+            return cls(math.inf, None, None, specific=False)
+        logs = np.log(matrix)
+        realised = float((logs.max(axis=0) - logs.min(axis=0)).max()) * (1.0 + PROBABILITY_ROUNDING)
+        return cls(realised, None, matrix, specific=True)
 
     def central_epsilon(self, users: int, delta: float) -> float:
         """Return the least epsilon of the grid at which no two values of a person differ by more than delta."""
@@ -97,9 +95,9 @@ class ShuffledMechanism:
         tilt = (odds - 1.0) / variance + math.sqrt(2.0 / (users * variance)) if variance else 1.0
         left = np.zeros(distances.shape, dtype=bool)
         for value, row in enumerate(rows[0]):
-            with np.errstate(over="ignore"):  # infinite: nothing is known of such a pair
-                rises = np.expm1(tilt * (row - odds * rows[1]) / blanket) @ blanket
-            log_bound = users * np.log1p(rises) - 1.0 - math.log(tilt * users)
+            with np.errstate(over="ignore", divide="ignore"):  # infinite: nothing is known of such a pair
+                rises = np.log1p(np.expm1(tilt * (row - odds * rows[1]) / blanket) @ blanket)
+            log_bound = users * rises - 1.0 - math.log(tilt * users)
             left[value] = log_bound > math.log(delta) - PROBABILITY_ROUNDING
         left[np.diag_indices_from(left)] = False
         order = np.argsort(-distances[left], kind="stable")
