@@ -53,7 +53,7 @@ def threshold_bits(module: Any, domain: hb.Domain, epsilon: float, _: float) -> 
         return other * (1 - other) / (own - other) ** 2
 
     best = minimize_scalar(variance, bounds=(0.5, 1.0), method="bounded").x
-    own, other = (Fraction(each).limit_denominator(10**9) for each in probabilities(float(best)))
+    own, other = (Fraction(each).limit_denominator(4096) for each in probabilities(float(best)))
     mechanism: hb.Mechanism = module.Unary(domain, p=own, q=other)
     return mechanism
 

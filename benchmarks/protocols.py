@@ -89,8 +89,9 @@ def compared(pair: Pair, theirs: dict[str, Any], folder: Path, options: argparse
     slow, quick = (each["client"] + each["aggregate"] for each in (theirs, ours))
     squares = {name: np.array(each["squares"]) for name, each in (("theirs", theirs), ("ours", ours))}
     ratio, noise = ratio_of_means(squares["ours"], squares["theirs"])
-    bound, verdict = measured_epsilon(pair, theirs)
     claim = FIRST if pair.has_memory else EPSILON
+    bound, verdict = measured_epsilon(pair, theirs)
+    verdict += ", more than it claims" if bound > claim else ""
     proof = "nothing proven" if ours["proven"] is None else f"{ours['proven']:.6g} proven"
     users = f"{theirs['users']:,} users, {options.runs} runs"
     first = row(

@@ -5,6 +5,7 @@ Run: python benchmarks/table.py
 
 from __future__ import annotations
 
+import re
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,14 @@ UNKNOWN_RUN = "earlier runs of the same program, whose commands were not kept"
 COVERAGE = ("sets", "sets_against_likelihood")
 PEER_RESULTS = ("peers", "first_use")
 REPEATED = HERE.parent / "docs" / "explanation" / "repeated-reports.md"
+PROTOCOLS = "protocols"
+FIGURES = ("tool", "protocol", "here", "faster", "error", "there", "proven")  # columns of their table
+SUMMARY = re.compile(r"(<!-- protocols -->\n).*?(<!-- end of protocols -->\n)", flags=re.DOTALL)
 ORDER = (
     "maximum",
     "peers",
     "first_use",
+    "protocols",
     "rappor_association",
     "attribute_references",
     "randomized_response",
@@ -143,7 +148,29 @@ def with_peers(text: str) -> str:
     tools: list[tuple[str, ...]] = [(row["problem"], row["measured"], row["reached"]) for row in first]
     head = "| problem | tool | settings | seconds | gap | below best | what it says |\n|---|---|---|---|---|---|---|\n"
     text = _filled(text, head, times)
-    return _filled(text, "| tool | what was done | outcome |\n|---|---|---|\n", tools)
+    text = _filled(text, "| tool | what was done | outcome |\n|---|---|---|\n", tools)
+    return with_protocols(text, stored_rows(PROTOCOLS))
+
+
+def with_protocols(text: str, rows: list[dict[str, Any]]) -> str:
+    """Return the page on other tools with the same protocols side by side, and a sentence about all of them."""
+    if not rows:
+        return text
+    head = (
+        "| tool | protocol | here | times as fast | error, here over there | epsilon there, measured | here, proven |\n"
+    )
+    head += "|---|---|---|---|---|---|---|\n"
+    figures = [row["figures"] for row in rows if "figures" in row]
+    text = _filled(text, head, [tuple(figure[name] for name in FIGURES) for figure in figures])
+    faster = [int(figure["faster"]) for figure in figures]
+    errors = [row["holds"] for row in rows if row["measured"].startswith("mean squared error")]
+    proofs = [row["holds"] for row in rows if row["measured"].startswith("epsilon of one report")]
+    sentence = (
+        f"Of {len(figures)} protocols, hubbub is {min(faster)} to {max(faster)} times as fast, at least 20 times in "
+        f"{sum(each >= 20 for each in faster)}; its mean squared error is no larger, within three standard errors of "
+        f"the simulation, in {sum(errors)} of {len(errors)}; its epsilon is proven in {sum(proofs)} of {len(proofs)}.\n"
+    )
+    return SUMMARY.sub(lambda match: match[1] + sentence + match[2], text)
 
 
 def with_ways(text: str) -> str:

@@ -23,6 +23,7 @@ from hubbub.cli.app import app
 from hubbub.cli.commands import COMMANDS, module_of
 from hubbub.client import COLLECTOR_CHOICES, COLLECTOR_LIMITS, QUESTION_ENTRIES, STUDY_COLUMNS, WAYS_TO_REPORT
 from hubbub.core.text import kebab
+from hubbub.estimators.api import METHODS
 from hubbub.intake.reject_causes import CAUSES
 from hubbub.intake.study import LIMITS
 from hubbub.intake.study_entries import DOMAINS, MECHANISMS
@@ -53,6 +54,28 @@ def tables(page: Path) -> dict[str, list[list[str]]]:
 
 def named(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
+
+
+# Protocols of other tools
+
+
+def protocols() -> list[list[str]]:
+    return tables(REFERENCE / "mechanisms.md")["protocols-of-other-tools"]
+
+
+def test_what_other_tools_call_their_protocols_is_named_by_what_it_is_here() -> None:
+    assert len(protocols()) > 50
+    own = {*METHODS, *hb.__all__}
+    assert [(there, name) for _, there, here in protocols() for name in named(here) if name not in own] == []
+
+
+def test_no_protocol_of_another_tool_is_missing() -> None:
+    """The lists are made from their sources by tests/reference/other_tools.py."""
+    listed = json.loads((ROOT / "tests" / "reference" / "other_tools.json").read_text())
+    for tool, names in listed.items():
+        told = {name for row_tool, there, _ in protocols() for name in named(there) if row_tool == tool}
+        assert [name for name in names if name not in told] == [], tool
+        assert len(names) > 10
 
 
 # Commands
