@@ -188,7 +188,7 @@ def test_few_users_of_a_mechanism_join_others() -> None:
 
 
 def test_sums_of_bits_have_the_mean_and_nearly_the_error_of_whole_rows() -> None:
-    for mechanism in (hb.Rappor(LINE, 2.0), hb.Unary(LINE, 0.9, 0.1)):
+    for mechanism in (hb.Rappor(LINE, 2.0), hb.Unary(LINE, 0.95, 0.3)):
         values = np.random.default_rng(5).choice(LINE.labels, size=20_000, p=SHARES)
         rows = mechanism.privatize(values, rng=6)
         whole = hb.mean(hb.Reports.from_outputs(mechanism, rows))
