@@ -18,7 +18,7 @@ from scipy import sparse
 
 from hubbub.core import validation
 from hubbub.core.arrays import Floats, Positions
-from hubbub.core.errors import EstimateError, shorten
+from hubbub.core.errors import EstimateError
 from hubbub.core.serialization import Portable
 from hubbub.core.text import plural, whole_percent
 from hubbub.domains import Domain
@@ -139,7 +139,7 @@ def mean(reports: Reports, level: float = 0.95) -> Mean:
     ------
     EstimateError
         If the values are no numbers, there are no scores with the value as their expectation (as of outputs that do not
-        say where on the line the value is), there are fewer than two users, or survey weights come with sums of bits.
+        say where on the line the value is), or there are fewer than two users.
     SettingError
         If the level is not between 0 and 1.
 
@@ -347,14 +347,6 @@ def _weighted_sample(reports: Reports) -> _Average:
     """Return the average over a sample with survey weights, with the variance of its linearization."""
     survey = reports.survey
     assert survey is not None  # noqa: S101  # asked before
-    if any(isinstance(block, BitSums) for block in reports.blocks):
-        raise EstimateError(
-            "sums of bits cannot be weighted",
-            where="mean(reports)",
-            got=shorten(reports),
-            expected="survey weights, or sums of bits, and not both",
-            remedy="build reports from each user's output, with weights=",
-        )
     scores, ways = _all_patterns(reports.blocks)
     weights = reports.weights
     group = _joined(ways, weights)

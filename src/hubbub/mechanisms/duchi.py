@@ -31,8 +31,8 @@ class Duchi(Mechanism):
 
     It is as if the value were rounded to one end of the line at random, so that the mean stays, and the end sent by
     randomized response. The average of outputs, stretched by (e^epsilon + 1) / (e^epsilon - 1), is an unbiased mean of
-    t (`hubbub.mean`). Of all mechanisms with the same epsilon its worst variance is among the least for an epsilon up
-    to about 1; for larger ones `Piecewise` and `Staircase` tell more about the mean.
+    t (`hubbub.mean`). For an epsilon up to about 1 it is as precise as `Piecewise`; for a larger one two answers cannot
+    say enough, and `Piecewise` is more precise.
 
     Outputs say nothing but the mean: any two distributions with one mean give the same outputs, so that an estimated
     distribution is one of many.

@@ -17,7 +17,7 @@ from hubbub.client import (
 )
 from hubbub.core.arrays import as_real
 from hubbub.core.errors import MechanismError, shorten
-from hubbub.domains import Bins, Domain, Integers
+from hubbub.domains import Bins, Domain, Integers, LineDomain
 
 Probability = float | Fraction | Decimal | str  # taken exactly as it is written: 0.7 is 7/10, "1/6" is a sixth
 
@@ -86,11 +86,11 @@ def check_domain(domain: object, kind: type[Domain] | tuple[type[Domain], ...], 
     raise MechanismError(what, where=where, got=shorten(domain), expected=expected, remedy=remedy)
 
 
-def check_even_line(domain: object, mechanism: str) -> None:
+def check_even_line(domain: LineDomain, mechanism: str) -> None:
     """Refuse a domain that is no line of evenly spaced values."""
     remedy = "use Integers or Bins; for unordered values there is RandomizedResponse"
     check_domain(domain, (Integers, Bins), mechanism, remedy)
-    if isinstance(domain, Bins) and domain.step is None:
+    if domain.step is None:
         raise MechanismError(
             "this mechanism needs an evenly spaced line",
             where=f"{mechanism}(domain)",

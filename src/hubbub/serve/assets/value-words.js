@@ -60,10 +60,10 @@ function answerWords({ buckets }, output) {
   return `asked about ${asked.length} of ${buckets} groups of answers: yes ${named ? `to ${named}` : "to none"}`;
 }
 
-const SETS = ["rappor", "optimized-unary", "longitudinal-rappor", "longitudinal-unary", "subset-selection"];
+const SETS = ["rappor", "optimized-unary", "unary", "longitudinal-rappor", "longitudinal-unary", "subset-selection"];
 const HASHED = ["local-hashing", "longitudinal-hashing"];
 const DESIGNS = ["warner", "forced-response", "unrelated-question", "crosswise-model"];
-const NUMBERS = ["geometric", "square-wave", "piecewise"]; // also beyond the values
+const NUMBERS = ["geometric", "square-wave", "piecewise", "duchi", "staircase"]; // also beyond the values
 const OWN_WORDS = ["matrix", "cloaking", ...NUMBERS, ...DESIGNS]; // outputs that are words already
 
 /** Return an output of a law in words: one for each attribute that it says something about. */
