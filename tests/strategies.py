@@ -291,7 +291,15 @@ def survey_designs(domain: hb.Categories | None = None) -> st.SearchStrategy[hb.
 def mechanisms() -> st.SearchStrategy[hb.Mechanism]:
     """Mechanisms of every kind on small domains."""
     return st.one_of(
-        *(pointing_mechanisms(), asked_bits(), bloom_filters(), sliding_windows(), metric_mechanisms(), cloakings(), matrices()),
+        *(
+            pointing_mechanisms(),
+            asked_bits(),
+            bloom_filters(),
+            sliding_windows(),
+            metric_mechanisms(),
+            cloakings(),
+            matrices(),
+        ),
         survey_designs(),
     )
 

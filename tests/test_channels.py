@@ -18,8 +18,8 @@ import hubbub as hb
 from hubbub import mechanisms
 from hubbub.channels import (
     AskedBitsChannel,
-    BloomChannel,
     BitSetChannel,
+    BloomChannel,
     Channel,
     ConcatenatedChannel,
     ConvolutionChannel,

@@ -113,14 +113,16 @@ def asked_bits(rng: Draw, most: int) -> hb.Mechanism:
 
 
 def filters(rng: Draw, most: int) -> hb.Mechanism:
-    """Return Bloom-filter RAPPOR by f, p and q or by epsilons, with and without a label for texts that are not listed."""
+    """Return Bloom-filter RAPPOR by f, p and q or by epsilons, with and without a label for other texts."""
     count = max(2, min(size(rng, most), 60))
     texts = hb.Categories([f"text {place}" for place in range(count)])
     small = most <= 8
     sizes = int(rng.integers(1, 4)), int(rng.integers(4, 7 if small else 100)), int(rng.integers(1, 4 if small else 9))
     rest = "text 0" if rng.random() < 0.4 else None
     if rng.random() < 0.3:
-        return hb.BloomRappor(texts, *sizes, epsilon=(rate := epsilon(rng)), first=rate * rng.uniform(0.1, 1), rest=rest)
+        return hb.BloomRappor(
+            texts, *sizes, epsilon=(rate := epsilon(rng)), first=rate * rng.uniform(0.1, 1), rest=rest
+        )
     p = Fraction(int(rng.integers(0, 50)), 100)
     q = p + Fraction(int(rng.integers(1, 50)), 100)
     return hb.BloomRappor(texts, *sizes, f=Fraction(int(rng.integers(1, 90)), 97), p=p, q=q, rest=rest)

@@ -332,9 +332,7 @@ def longitudinal_parameters(epsilon: Fraction, first: Fraction) -> tuple[int, in
     return width, one, math.ceil((decay / (1 + decay) - kept) / (1 - 2 * kept) * (1 << width))
 
 
-def bloom_parameters(
-    bits: int, hashes: int, epsilon: Fraction, first: Fraction
-) -> tuple[Fraction, Fraction, Fraction]:
+def bloom_parameters(bits: int, hashes: int, epsilon: Fraction, first: Fraction) -> tuple[Fraction, Fraction, Fraction]:
     """Return f, p and q of Bloom-filter RAPPOR, where both stages treat ones and zeros alike.
 
     Two texts differ in at most min(2 hashes, bits) bits of their filters, each of which may tell its part of epsilon.
@@ -1972,7 +1970,9 @@ def _clamped_draw(_mechanism: MechanismFields, values: StudyValues, law: Mapping
 class TwoStages:
     """A mechanism with memory: a permanent response, the text that a device keeps of it, and reports made from it."""
 
-    permanent: Callable[[Any, Sequence[Any]], Any]  # from a position (or a text), and earlier responses of the same person
+    permanent: Callable[
+        [Any, Sequence[Any]], Any
+    ]  # from a position (or a text), and earlier responses of the same person
     report: Callable[[Any], str]  # from a permanent response
     write: Callable[[Any], str]
     read: Callable[[str], Any]  # None if the text was not written here

@@ -498,7 +498,9 @@ class BloomRappor(Longitudinal):
             some = np.flatnonzero(sent == reports)
             table[:, some] = self._log_rows(own[some], self.bit_logs(ones[some], reports), kept)
         table -= math.log(self.cohorts)
-        together = sparse.csr_array((np.ones(users.size), (users, np.arange(users.size))), shape=(repeats.shape[0], users.size))
+        together = sparse.csr_array(
+            (np.ones(users.size), (users, np.arange(users.size))), shape=(repeats.shape[0], users.size)
+        )
         if np.isfinite(table).all():
             return np.asarray(together @ table.T).T
         logs = np.zeros((kept.size, repeats.shape[0]))

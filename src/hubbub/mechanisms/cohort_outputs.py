@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.arrays import Array, Codes, as_whole
+from hubbub.client import as_whole
+from hubbub.core.arrays import Array, Codes
 from hubbub.core.errors import OutputError, shorten
 from hubbub.mechanisms.output_spaces import OutputSpace
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
@@ -38,7 +39,9 @@ class CohortOutputs(OutputSpace):
         else:
             pairs = self._pairs(outputs)
             cohorts = np.array([cohort for cohort, _ in pairs], dtype=np.int64)
-            rows = np.concatenate([np.empty((0, self._rows.width), dtype=np.uint8), *(self._rows.encode(row) for _, row in pairs)])
+            rows = np.concatenate(
+                [np.empty((0, self._rows.width), dtype=np.uint8), *(self._rows.encode(row) for _, row in pairs)]
+            )
         beyond = (cohorts < 0) | (cohorts >= self._cohorts)
         if beyond.any():
             place = int(np.argmax(beyond))
@@ -59,7 +62,9 @@ class CohortOutputs(OutputSpace):
         return [self._pair(entry, place) for place, entry in enumerate(listed)]
 
     def _pair(self, entry: object, place: int) -> tuple[int, object]:
-        pair: Any = self.parse(entry) if isinstance(entry, str) else entry.item() if isinstance(entry, np.void) else entry
+        pair: Any = (
+            self.parse(entry) if isinstance(entry, str) else entry.item() if isinstance(entry, np.void) else entry
+        )
         cohort = as_whole(pair[0]) if isinstance(pair, tuple | list) and len(pair) == 2 else None
         if cohort is None:
             raise OutputError(
@@ -105,5 +110,6 @@ class CohortOutputs(OutputSpace):
 
     def write(self, output: object) -> str:
         """Return ``cohort:0x...``."""
-        cohort, row = output.item() if isinstance(output, np.void) else output  # type: ignore[misc]
+        pair: Any = output.item() if isinstance(output, np.void) else output
+        cohort, row = pair
         return f"{int(cohort)}:0x{np.asarray(row, dtype=np.uint8).tobytes().hex()}"

@@ -68,9 +68,7 @@ def any_differences(bits: int, hashes: int) -> Differences:
 def largest_pairs(pairs: set[tuple[int, int]]) -> Differences:
     """Return the pairs that no other one exceeds in both numbers; a difference counts in both directions."""
     both = pairs | {(lacking, only) for only, lacking in pairs}
-    return frozenset(
-        (a, b) for a, b in both if not any((c, d) != (a, b) and c >= a and d >= b for c, d in both)
-    )
+    return frozenset((a, b) for a, b in both if not any((c, d) != (a, b) and c >= a and d >= b for c, d in both))
 
 
 def filter_size_weights(hashes: int) -> list[int]:

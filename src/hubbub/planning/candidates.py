@@ -88,7 +88,9 @@ class Candidate(Portable):
         if "epsilon" not in names:
             raise _without_epsilon(self)
         factor = epsilon / self.epsilon
-        arguments = {name: getattr(mechanism, name) for name in names if name not in ("f", "p", "q")}  # state epsilon, too
+        arguments = {
+            name: getattr(mechanism, name) for name in names if name not in ("f", "p", "q")
+        }  # state epsilon, too
         scaled = {name: arguments[name] * factor for name in ("epsilon", "first") if name in names}
         parts = ((type(mechanism)(**(arguments | scaled)), share),)
         return _candidate(self.name, epsilon, parts, self.reports_per_user, self.radius)

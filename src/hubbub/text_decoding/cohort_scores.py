@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse, special
 
-from hubbub.core.arrays import Floats, Positions, frozen
+from hubbub.core.arrays import Floats, frozen
 from hubbub.mechanisms.bloom_rappor import BloomRappor
 from hubbub.reports import Block, FilterSums, Joint, Singles
 
@@ -151,9 +151,7 @@ def _inverse_among_shares(theta: Floats, sums: _Sums) -> Floats:
     lift = missing / slack
     scale = 1.0 / sums.total + missing * lift  # the inverse maps ones to shares / total
     lines = np.zeros_like(information)
-    lines[:, active] = -outer / slack[:, None] - (lift / scale)[:, None] * (
-        shares / sums.total - outer * lift[:, None]
-    )
+    lines[:, active] = -outer / slack[:, None] - (lift / scale)[:, None] * (shares / sums.total - outer * lift[:, None])
     lines[np.arange(theta.size), np.arange(theta.size)] = 1.0 / slack - lift**2 / scale
     lines[np.ix_(active, active)] = inverse - np.outer(shares, shares) / sums.total
     return lines
