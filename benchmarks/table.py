@@ -23,6 +23,7 @@ ORDER = (
     "peers",
     "first_use",
     "rappor_association",
+    "bloom_rappor",
     "attribute_references",
     "randomized_response",
     "planar",
