@@ -71,7 +71,7 @@ paper: $(RUNTIME)
 # One after the other: each wants the machine for itself. COUNTS names the paper's counts of San Francisco.
 COUNTS ?= $(wildcard ../shared/data/gowalla_sf_24x16.csv)
 benchmarks: $(READY)
-	for name in startup maximum randomized_response unary hashing several_attributes batch planar sampling epsilon client_faults sizes javascript peers protocols trust auto intake places cluster kills serve serve_kills reproduce plan support_plans discovery every_kind report; do \
+	for name in startup maximum randomized_response unary hashing bloom_rappor several_attributes batch planar sampling epsilon client_faults sizes javascript peers protocols trust auto intake places cluster kills serve serve_kills reproduce plan support_plans discovery every_kind report; do \
 	  $(BIN)/python benchmarks/$$name.py $$(case $$name in maximum|batch|peers|trust|auto|reproduce|plan) echo "$(if $(COUNTS),--counts $(COUNTS))";; esac) || exit 1; \
 	done
 	$(BIN)/python benchmarks/table.py

@@ -29,6 +29,7 @@ ORDER = (
     "first_use",
     "protocols",
     "rappor_association",
+    "bloom_rappor",
     "attribute_references",
     "randomized_response",
     "planar",

@@ -503,7 +503,11 @@ STUDIES: dict[str, dict[str, VectorStudy]] = {
             cases=40,
         ),
         "one report": VectorStudy(
-            WORDS, mechanism("bloom-rappor", cohorts=1, bits=8, hashes=16, epsilon=2.0), ("a", "b", 7), ALL_CALLS, cases=60
+            WORDS,
+            mechanism("bloom-rappor", cohorts=1, bits=8, hashes=16, epsilon=2.0),
+            ("a", "b", 7),
+            ALL_CALLS,
+            cases=60,
         ),
     },
     "subset-selection": {

@@ -238,8 +238,11 @@ def filter_rows(law: NoisyFilterLaw) -> Table:
             sum(
                 (
                     math.prod(
-                        chance if number >> bit & 1 else 1 - chance
-                        for bit, chance in enumerate(law.one if bit in held else law.zero for bit in range(bits))
+                        (
+                            chance if number >> bit & 1 else 1 - chance
+                            for bit, chance in enumerate(law.one if bit in held else law.zero for bit in range(bits))
+                        ),
+                        start=Fraction(1),
                     )
                     for held in several
                 ),

@@ -145,7 +145,7 @@ def asked_bits(rng: Draw, most: int) -> hb.Mechanism:
 
 
 def filters(rng: Draw, most: int) -> hb.Mechanism:
-    """Return Bloom-filter RAPPOR by f, p and q or by epsilons, with and without a label for texts that are not listed."""
+    """Return Bloom-filter RAPPOR by f, p and q or by epsilons, with and without a label for other texts."""
     count = max(2, min(size(rng, most), 60))
     texts = hb.Categories([f"text {place}" for place in range(count)])
     small = most <= 8

@@ -29,7 +29,14 @@ ADDED = {
     "CrosswiseModel": ("chances",),
     "ForcedResponse": ("chances",),
     **dict.fromkeys(
-        ("DBitFlip", "LongitudinalHashing", "LongitudinalRappor", "LongitudinalResponse", "LongitudinalUnary"),
+        (
+            "BloomRappor",
+            "DBitFlip",
+            "LongitudinalHashing",
+            "LongitudinalRappor",
+            "LongitudinalResponse",
+            "LongitudinalUnary",
+        ),
         ("permanent", "instantaneous", "spent_over_values"),
     ),
     "UnrelatedQuestion": ("chances",),

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.auditing.exact_ratios import OutputRatio
 from hubbub.mechanisms.text_filters import differences, filter_size_weights, unpacked
@@ -44,7 +45,7 @@ def _pair_ratio(law: NoisyFilterLaw) -> OutputRatio:
     return OutputRatio(int(listed[value]), int(listed[other]), text, *weights)
 
 
-def _found(packed: np.ndarray, bits: int, only: int, lacking: int) -> tuple[int, int, int]:  # type: ignore[type-arg]
+def _found(packed: NDArray[np.uint8], bits: int, only: int, lacking: int) -> tuple[int, int, int]:
     """Return a cohort and two values whose filters differ so."""
     for cohort, filters in enumerate(packed):
         distinct, first = np.unique(filters, axis=0, return_index=True)

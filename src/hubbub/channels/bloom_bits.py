@@ -1,8 +1,8 @@
 """Noisy Bloom filters: likelihoods that depend on how many bits of a value's filter are ones in the report.
 
 Relative to a filter without bits, a filter of s bits, i of which are ones in the report, has the likelihood
-e^(i gain of a one + (s - i) gain of a zero). There are few such numbers: they are looked up as the bits are counted, and
-no matrix is kept. Filters depend on the cohort.
+e^(i gain of a one + (s - i) gain of a zero). There are few such numbers: they are looked up as the bits are counted,
+and no matrix is kept. Filters depend on the cohort.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def _common(sent: Words, own: Words) -> int:
     ones = np.uint64(0)
     for word in range(sent.size):
         ones += _count(sent[word] & own[word])
-    return np.int64(ones)
+    return int(ones)
 
 
 @loop()

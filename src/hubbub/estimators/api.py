@@ -20,6 +20,7 @@ from hubbub.estimators.result import Estimate
 from hubbub.estimators.validation import check_any_reports
 from hubbub.likelihood import Evaluation, ScatteredReports
 from hubbub.reports import Reports
+from hubbub.reports.filter_sums import refuse_filter_sums
 from hubbub.sampling import Randomness
 from hubbub.solvers import SolverProgress
 
@@ -30,6 +31,7 @@ METHODS = {
     "mle": Method(mle, frozenset({"start", "tol", "max_iter", "history", "solver"})),
     **INVERSIONS,
 }
+OF_SUMS = ("mle", "ibu", "ems")  # for which sums of the bits of filters will do
 
 
 DEFAULT_ESTIMATES: Remembered[Estimate] = Remembered()  # the last one of each reports, by "auto" as it is by default
@@ -129,6 +131,8 @@ def estimate(
     chosen = find_method(method, "estimate")
     settings = MethodSettings(start, tol, delta, max_iter, rng, history, solver, own)
     settings.refuse_unused(chosen.keywords, method)
+    if isinstance(reports, Reports) and method not in OF_SUMS:
+        refuse_filter_sums(reports.blocks, f"estimate(method={method!r})")
     check_scattered(reports, method, settings)
     patterns = 1 if isinstance(reports, ScatteredReports) else reports.weights.size
     run = limit_threads_per_step(chosen.run(reports, settings), patterns * len(reports.domain))

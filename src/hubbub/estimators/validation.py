@@ -7,10 +7,11 @@ from hubbub.core.errors import EstimateError, SettingError, shorten
 from hubbub.estimators.result import Estimate
 from hubbub.likelihood import ScatteredReports
 from hubbub.reports import Reports
+from hubbub.reports.filter_sums import refuse_filter_sums
 
 
-def check_reports(reports: object, where: str) -> None:
-    """Refuse anything but reports in this process."""
+def check_reports(reports: object, where: str, *, filter_sums: bool = False) -> None:
+    """Refuse anything but reports in this process; sums of the bits of filters, unless these will do."""
     if isinstance(reports, ScatteredReports):
         raise EstimateError(
             "this needs the reports in one process",
@@ -21,6 +22,8 @@ def check_reports(reports: object, where: str) -> None:
             "optimality_gap() take reports that are stored elsewhere",
         )
     check_any_reports(reports, where)
+    if isinstance(reports, Reports) and not filter_sums:
+        refuse_filter_sums(reports.blocks, where)
 
 
 def check_any_reports(reports: object, where: str) -> None:

@@ -65,7 +65,7 @@ def fit_test(
     >>> hb.fit_test(hb.Reports.from_counts(coin, {"yes": 950, "no": 50})).rejected  # at most 73% can say yes
     True
     """
-    check_reports(reports, "fit_test")
+    check_reports(reports, "fit_test", filter_sums=True)
     reports = reports.unweighted  # whoever was sampled: what they sent comes from some distribution
     level = validation.share(
         level, "level", "fit_test", expected="a rate of false alarms between 0 and 1, such as 0.01"

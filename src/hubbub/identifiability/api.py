@@ -76,7 +76,7 @@ def identify(reports: Reports) -> Generator[Progress, None, Identification]:
     move between them, and every report would be as likely as before. Shares that fit equally well: 'a' from 0% to
     60.0%, 'b' from 0% to 60.0%.
     """
-    check_reports(reports, "identify")
+    check_reports(reports, "identify", filter_sums=True)
     return limit_threads_per_step(_identify(reports), reports.weights.size * len(reports.domain))
 
 

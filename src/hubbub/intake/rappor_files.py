@@ -37,7 +37,7 @@ class _Parameters(NamedTuple):
 
 
 def read_rappor(params: str | Path, reports: str | Path, map: str | Path) -> Reports:
-    """Read reports that google/rappor's clients sent, or the sums of their bits.
+    r"""Read reports that google/rappor's clients sent, or the sums of their bits.
 
     ``params.csv`` has a header ``k,h,m,p,q,f`` and one line. The map has a line for each candidate: the text, and for
     each cohort the positions of its h bits, cohort * k + bit + 1. Reports have a header with ``cohort`` and ``irr``, a
@@ -72,9 +72,9 @@ def read_rappor(params: str | Path, reports: str | Path, map: str | Path) -> Rep
     >>> import hubbub as hb
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     paths = [Path(folder, name) for name in ("params.csv", "counts.csv", "map.csv")]
-    ...     _ = paths[0].write_text("k,h,m,p,q,f\\n4,1,2,0.25,0.75,0.5\\n")
-    ...     _ = paths[1].write_text("100,40,60,41,38\\n90,39,36,60,37\\n")
-    ...     _ = paths[2].write_text("apple,2,7\\npear,4,5\\n")
+    ...     _ = paths[0].write_text("k,h,m,p,q,f\n4,1,2,0.25,0.75,0.5\n")
+    ...     _ = paths[1].write_text("100,40,60,41,38\n90,39,36,60,37\n")
+    ...     _ = paths[2].write_text("apple,2,7\npear,4,5\n")
     ...     reports = hb.read_rappor(*paths)
     >>> reports.users, hb.decode_rappor(reports).shares.argmax()
     (190, np.int64(0))
@@ -126,8 +126,8 @@ def _parameters(path: Path) -> _Parameters:
     if not lines or lines[0][1] != list(PARAMETERS):
         raise _wrong(path, lines[0][0] if lines else 1, shorten(",".join(lines[0][1]) if lines else ""), header)
     if len(lines) != 2 or len(lines[1][1]) != len(PARAMETERS):
-        line = lines[min(2, len(lines) - 1)]
-        raise _wrong(path, line[0], f"{len(lines)} lines, {len(line[1])} numbers", "one line of six numbers")
+        last = lines[min(2, len(lines) - 1)]
+        raise _wrong(path, last[0], f"{len(lines)} lines, {len(last[1])} numbers", "one line of six numbers")
     line, cells = lines[1]
     limits = {"k": (2, MAX_FILTER_BITS), "h": (1, MAX_HASHES), "m": (1, MAX_COHORTS)}
     whole = []

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.arrays import Array, Codes, as_whole
+from hubbub.client import as_whole
+from hubbub.core.arrays import Array, Codes
 from hubbub.core.errors import OutputError, shorten
 from hubbub.mechanisms.output_spaces import OutputSpace
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
@@ -109,5 +110,6 @@ class CohortOutputs(OutputSpace):
 
     def write(self, output: object) -> str:
         """Return ``cohort:0x...``."""
-        cohort, row = output.item() if isinstance(output, np.void) else output  # type: ignore[misc]
+        pair: Any = output.item() if isinstance(output, np.void) else output
+        cohort, row = pair
         return f"{int(cohort)}:0x{np.asarray(row, dtype=np.uint8).tobytes().hex()}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,13 +88,14 @@ def filter_sums(mechanism: BloomRappor, ones: object, users: object, where: str)
     return FilterSums(mechanism, frozen(sums), frozen(senders))
 
 
-def refuse_filter_sums(block: Block, where: str) -> None:
+def refuse_filter_sums(blocks: Iterable[Block], where: str) -> None:
     """Refuse sums of the bits of filters, where these do not tell enough."""
-    if isinstance(block, FilterSums):
+    users = [block.users for block in blocks if isinstance(block, FilterSums)]
+    if users:
         raise ReportsError(
             "only sums of the bits of filters were kept",
             where=where,
-            got=f"sums over {block.users:,} users",
+            got=f"sums over {sum(users):,} users",
             expected="the reports of each user",
             remedy="use decode_rappor, estimate(method='mle') or fit_test, or read the reports instead of their sums",
         )

@@ -66,7 +66,7 @@ class NoisyFilterLaw(Law):
 
 @dataclass(frozen=True, eq=False)
 class BloomLaw(TwoStageLaw):
-    """Permanent bits, and reports that send a permanent zero as a one with probability `p`, a permanent one with `q`."""
+    """Permanent bits, and reports that send a permanent zero as a one with probability `p`, a one with `q`."""
 
     permanent: NoisyFilterLaw
     p: Fraction

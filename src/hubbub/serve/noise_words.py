@@ -68,7 +68,7 @@ def _sentence(mechanism: Mechanism) -> str:
     if isinstance(mechanism, BloomRappor):
         zero, one = (percent(float(chance)) for chance in mechanism.chances)
         return (
-            f"Your answer marks {mechanism.hashes} of {mechanism.bits} places in a row, as many other answers do. A place "
+            f"Your answer marks {mechanism.hashes} of {mechanism.bits} places in a row, as many others do. A place "
             f"is sent with a mark with a chance of {one} if it has one, and of {zero} if it has none."
         )
     if isinstance(mechanism, DBitFlip):

@@ -70,7 +70,7 @@ def decode_rappor(
     >>> round(decoded.rest, 2), decoded.candidates
     (0.26, ('example.org', 'example.com'))
     """
-    check_reports(reports, "decode_rappor")
+    check_reports(reports, "decode_rappor", filter_sums=True)
     if method not in METHODS:
         raise EstimateError(
             "no such method",

@@ -106,5 +106,5 @@ def bounded_shares(columns: Floats, target: Floats) -> Floats:
 
 def least_squares(columns: Floats, target: Floats) -> tuple[Floats, Floats]:
     """Return coefficients and their covariance, for deviations of 1."""
-    covariance = np.linalg.pinv(columns.T @ columns, rcond=1.0 / LARGEST_CONDITION, hermitian=True)
+    covariance: Floats = np.linalg.pinv(columns.T @ columns, rcond=1.0 / LARGEST_CONDITION, hermitian=True)
     return covariance @ (columns.T @ target), covariance
