@@ -24,8 +24,8 @@ import hubbub as hb
 from hubbub.client import Noise, acceptance_probability, axis_noise, bucket_of
 from hubbub.domains import LineDomain
 from hubbub.mechanisms.local_hashing import HashedResponseLaw
-from hubbub.mechanisms.sketches import SignSketchLaw, SketchLaw
 from hubbub.mechanisms.longitudinal_response import TwoStageHashedLaw
+from hubbub.mechanisms.sketches import SignSketchLaw, SketchLaw
 from hubbub.sampling import (
     AskedBitsLaw,
     BitFlipLaw,

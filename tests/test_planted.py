@@ -372,9 +372,7 @@ DRAWN: dict[str, tuple[hb.Mechanism, Sampler]] = {
     "epsilon 10% too large, hyperplanes": (PROJECTIVE, drawing(PROJECTIVE, replace(PROJECTIVE, epsilon=1.32).law)),
     "one point of a hyperplane never": (
         PROJECTIVE,
-        drawing(
-            PROJECTIVE, replace(PROJECTIVE.law, member=lambda own, at: PROJECTIVE.members(own, np.maximum(at, 1)))
-        ),
+        drawing(PROJECTIVE, replace(PROJECTIVE.law, member=lambda own, at: PROJECTIVE.members(own, np.maximum(at, 1)))),
     ),
     "epsilon 10% too large, sketch": (SKETCH, drawing(SKETCH, replace(SKETCH, epsilon=1.65).law)),
     "the first hash alone": (SKETCH, drawing(SKETCH, replace(SKETCH.law, hashes=1))),

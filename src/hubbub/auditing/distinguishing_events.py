@@ -18,8 +18,8 @@ from hubbub.core.arrays import Array, Floats, Positions, as_array
 from hubbub.core.errors import shorten
 from hubbub.domains import Domain
 from hubbub.mechanisms import DBitFlip, LocalHashing, Mechanism
-from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.mechanisms.hadamard_response import ListedSets
+from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.mechanisms.sketches import Sketch

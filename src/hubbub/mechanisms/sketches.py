@@ -38,8 +38,9 @@ MAX_TABLE_BUCKETS = 500_000_000  # of all hashes and values (1 GB): more are has
 MAX_LISTED_ROWS = 1 << 16  # outputs that are listed, of bits...
 MAX_LISTED_SIGNS = 1 << 22  # ...and of signs
 COST_OF_HASH = 100_000  # bits of sets whose sums take as long as those of one more hash
-MAX_SOLVER_STEPS = 1_000
-SOLVED = 1e-12  # of the right side: what is left of it
+MAX_SOLVER_STEPS = 500
+SOLVED = 1e-12  # of the right side: what is left of it...
+SPARE = 1e6  # ...squared, or so many times as much where rounding prevents more
 
 
 class Sketch(SetValuedOracle):
@@ -203,23 +204,8 @@ class Sketch(SetValuedOracle):
         EstimateError
             If the hashes cannot tell all values apart.
         """
-        right = (held / total - self._base) / self._gain
-        solution = np.zeros(right.size)
-        rest = right.copy()
-        direction, size = rest.copy(), float(rest @ rest)
-        goal = SOLVED**2 * max(size, 1e-300)
-        for _ in range(MAX_SOLVER_STEPS):
-            if size <= goal:
-                return solution
-            turned = self._shared(direction)
-            step = size / float(direction @ turned)
-            if not math.isfinite(step):
-                break
-            solution += step * direction
-            rest -= step * turned
-            before, size = size, float(rest @ rest)
-            direction = rest + size / before * direction
-        if size <= 1e6 * goal:
+        solution = self._solution((held / total - self._base) / self._gain)
+        if solution is not None and self._tells_values_apart:
             return solution
         raise EstimateError(
             "these reports have no inverse: the hashes cannot tell all values apart",
@@ -228,6 +214,31 @@ class Sketch(SetValuedOracle):
             expected="hashes (width - 1) far above the number of values",
             remedy='use more hashes, or method="ibu" or "mle"; several distributions may fit equally well',
         )
+
+    @cached_property
+    def _tells_values_apart(self) -> bool:
+        """Whether C has an inverse: then equations with any right side have a solution, also with a random one."""
+        if self.hashes * (self.width - 1) + 1 < len(self.domain):
+            return False
+        return self._solution(np.random.default_rng(0).normal(size=len(self.domain))) is not None
+
+    def _solution(self, right: Floats) -> Floats | None:
+        """Return the solution of C v = right by conjugate gradients, None if there is none or it takes too long."""
+        solution, rest = np.zeros(right.size), right.copy()
+        direction, size = rest.copy(), float(rest @ rest)
+        goal = SOLVED**2 * size
+        for _ in range(MAX_SOLVER_STEPS):
+            if size <= goal:
+                break
+            turned = self._shared(direction)
+            told = float(direction @ turned)
+            if told <= 0.0:
+                return None
+            solution += size / told * direction
+            rest -= size / told * turned
+            before, size = size, float(rest @ rest)
+            direction = rest + size / before * direction
+        return solution if size <= goal * SPARE else None
 
 
 def bucket_numbers(hashes: Positions, positions: Positions, width: int) -> Positions:

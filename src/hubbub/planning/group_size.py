@@ -186,7 +186,9 @@ def _oracle(candidate: Candidate) -> FrequencyOracle | None:
     """Return the one mechanism of a candidate, if values are many and there is a formula for each of them."""
     mechanism = candidate.parts[0][0]
     is_large = len(candidate.parts) == 1 and len(candidate.domain) > MAX_INFORMED_VALUES
-    return mechanism if is_large and isinstance(mechanism, FrequencyOracle) and not isinstance(mechanism, Sketch) else None
+    return (
+        mechanism if is_large and isinstance(mechanism, FrequencyOracle) and not isinstance(mechanism, Sketch) else None
+    )
 
 
 def _variance(candidate: Candidate, theta: Floats, position: int) -> float:

@@ -104,7 +104,9 @@ class Simulator:
 
     @property
     def _draws_support(self) -> bool:
-        has_independent_support = isinstance(self.oracle, UnaryEncoding | LocalHashing) or has_exact_support(self.oracle)
+        has_independent_support = isinstance(self.oracle, UnaryEncoding | LocalHashing) or has_exact_support(
+            self.oracle
+        )
         return self.method in REPAIRS and self.tables is None and has_independent_support
 
     def uses_sums(self, users: int) -> bool:

@@ -35,7 +35,16 @@ from hubbub.mechanisms.longitudinal import Longitudinal
 
 CLIENT_FORMAT_VERSION = 1
 OWN_KIND = "matrix"  # what a mechanism that is not hubbub's own is to clients: a table of outputs
-COUNTS = ("width", "size", "buckets", "reach", "bits", "blocks", "prime", "hashes")  # entries of laws that are no probabilities
+COUNTS = (
+    "width",
+    "size",
+    "buckets",
+    "reach",
+    "bits",
+    "blocks",
+    "prime",
+    "hashes",
+)  # entries of laws that are no probabilities
 BOX = ("south", "west", "north", "east")
 
 
