@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hubbub.channels import BitSketchChannel, Channel, SignSketchChannel, prefers_matrix
 from hubbub.channels.hadamard_sums import parities
-from hubbub.channels.sketches import SketchChannel
+from hubbub.channels.sketch_sums import SketchChannel
 from hubbub.client import (
     DEFAULT_HASHES,
     DEFAULT_SKETCH_BITS,

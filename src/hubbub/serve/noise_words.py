@@ -84,15 +84,15 @@ def _sentence(mechanism: Mechanism) -> str:
     if isinstance(mechanism, CountMeanSketch):
         right = percent(mechanism.support.true)
         return (
-            f"All possible answers are dealt into {mechanism.width} groups, in one of {mechanism.hashes:,} ways, chosen "
-            f"by chance. Of each group it is said whether your answer is in it; each of these is right with a chance of "
-            f"{right}."
+            f"All possible answers are dealt into {mechanism.width} groups, in one of {mechanism.hashes:,} ways, "
+            f"chosen by chance. Of each group it is said whether your answer is in it; each of these is right with a "
+            f"chance of {right}."
         )
     if isinstance(mechanism, HadamardCountMeanSketch):
         right = percent(mechanism.support.true)
         return (
-            "All possible answers are divided into two halves, in one of many ways, chosen by chance, and it is said in "
-            f"which half your answer is; this is right with a chance of {right}."
+            "All possible answers are divided into two halves, in one of many ways, chosen by chance, and it is said "
+            f"in which half your answer is; this is right with a chance of {right}."
         )
     if isinstance(mechanism, DBitFlip):
         right = percent(1.0 / (1.0 + math.exp(-mechanism.nats)))
