@@ -217,10 +217,10 @@ class Sketch(SetValuedOracle):
 
     @cached_property
     def _tells_values_apart(self) -> bool:
-        """Whether C has an inverse: then equations with any right side have a solution, also with a random one."""
+        """Whether C has an inverse: then equations with any right side have a solution, also with an irregular one."""
         if self.hashes * (self.width - 1) + 1 < len(self.domain):
             return False
-        return self._solution(np.random.default_rng(0).normal(size=len(self.domain))) is not None
+        return self._solution(np.sin(np.arange(1.0, len(self.domain) + 1.0) ** 2)) is not None
 
     def _solution(self, right: Floats) -> Floats | None:
         """Return the solution of C v = right by conjugate gradients, None if there is none or it takes too long."""
