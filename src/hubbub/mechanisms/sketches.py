@@ -35,8 +35,7 @@ from hubbub.sampling import BitFlipLaw, Law, RandomSource, ResponseLaw
 
 CHUNK_BITS = 80_000_000  # of sets, worked on at a time
 MAX_TABLE_BUCKETS = 500_000_000  # of all hashes and values (1 GB): more are hashed again each time
-MAX_LISTED_ROWS = 1 << 16  # outputs that are listed, of bits...
-MAX_LISTED_SIGNS = 1 << 22  # ...and of signs
+MAX_LISTED_OUTPUTS = 1 << 16
 COST_OF_HASH = 100_000  # bits of sets whose sums take as long as those of one more hash
 MAX_SOLVER_STEPS = 500
 SOLVED = 1e-12  # of the right side: what is left of it...
@@ -87,6 +86,10 @@ class Sketch(SetValuedOracle):
     def answers_in_domain(self) -> bool:
         """Outputs are no values, even if their numbers are."""
         return False
+
+    @abstractmethod
+    def hashes_of(self, outputs: object) -> Positions:
+        """Return the hashes that outputs are about."""
 
     @abstractmethod
     def holds(self, codes: Codes, positions: Positions) -> NDArray[np.bool_]:
@@ -336,7 +339,7 @@ class CountMeanSketch(Sketch):
     @property
     def outputs(self) -> Array | None:
         """All rows of bits of all hashes, where there are at most 65,536; None otherwise."""
-        if self.hashes << self.width > MAX_LISTED_ROWS:
+        if self.hashes << self.width > MAX_LISTED_OUTPUTS:
             return None
         bits = (np.arange(1 << self.width)[:, None] >> np.arange(self.width)) & 1
         rows = np.packbits(bits.astype(bool), axis=1)
@@ -529,8 +532,8 @@ class HadamardCountMeanSketch(Sketch):
 
     @property
     def outputs(self) -> Array | None:
-        """Whole numbers from 0, where there are at most 2^22; None otherwise."""
-        return np.arange(self.output_count) if self.output_count <= MAX_LISTED_SIGNS else None
+        """Whole numbers from 0, where there are at most 65,536; None otherwise."""
+        return np.arange(self.output_count) if self.output_count <= MAX_LISTED_OUTPUTS else None
 
     @cached_property
     def output_space(self) -> OutputSpace:
@@ -548,7 +551,7 @@ class HadamardCountMeanSketch(Sketch):
         Raises
         ------
         MechanismError
-            If there are more than 2^22 outputs.
+            If there are more than 65,536 outputs.
         """
         outputs = self.outputs
         if outputs is None:
