@@ -220,7 +220,7 @@ def sketches(draw: st.DrawFn) -> hb.CountMeanSketch | hb.HadamardCountMeanSketch
     """Sketches of a few hashes, also of a single one."""
     domain, epsilon, hashes = draw(categories() | integers()), draw(epsilons()), draw(st.integers(1, 6))
     if draw(st.booleans()):
-        return hb.CountMeanSketch(domain, epsilon, hashes, draw(st.integers(2, 20)))
+        return hb.CountMeanSketch(domain, epsilon, hashes, draw(st.integers(2, 9)))
     return hb.HadamardCountMeanSketch(domain, epsilon, hashes, draw(st.sampled_from([2, 4, 8])))
 
 

@@ -336,7 +336,11 @@ REFUSED = [
     (INTEGERS, "kind = 'hadamard-response'\nepsilon = 1.0\nblocks = 3", "a power of two"),
     (INTEGERS, "kind = 'hadamard-response'\nepsilon = 1.0\nblocks = 16", "from 1 to 13"),
     (INTEGERS, "kind = 'projective-response'\nepsilon = 1.0\nprime = 9", "a prime number"),
-    (INTEGERS, "kind = 'projective-response'\nepsilon = 1.0\nprime = 2147483647", "at most 2147483648 points"),
+    (
+        "[domain]\nkind = 'integers'\nlow = 0\nhigh = 50000\n",
+        "kind = 'projective-response'\nepsilon = 1.0\nprime = 46349",
+        "at most 2147483648 points",
+    ),
     (INTEGERS, "kind = 'count-mean-sketch'\nepsilon = 1.0\nhashes = 0", "from 1 to 65536"),
     (INTEGERS, "kind = 'hadamard-count-mean-sketch'\nepsilon = 1.0\nwidth = 12", "a power of two"),
     (WORDS, "kind = 'cloaking'\nregions = ['left']", "one for each of 3 values"),

@@ -577,7 +577,7 @@ def block_size(values: int, blocks: int) -> int:
 
 
 def block_member(position: int, place: int, blocks: int, size: int) -> int:
-    """Return the output at a place, from 0 to size/2 - 1, in the set of a value: row r of a Hadamard matrix is +1 there.
+    """Return the output at a place, from 0 to size/2 - 1, in the set of a value, where its row of a matrix is +1.
 
     Values are dealt to the blocks in turn, and have the rows 1, 2, ... of their block.
     """
@@ -637,7 +637,7 @@ def point_member(position: int, place: int, prime: int, dimensions: int) -> int:
     at = dimensions - 1 - len(own)
     point.insert(at, -sum(map(int.__mul__, own, point[at:])) % prime)
     last = max(place for place, digit in enumerate(point) if digit)
-    return points(prime, last) + sum(digit * prime**place for place, digit in enumerate(point[:last]))
+    return points(prime, last) + sum(int(digit * prime**place) for place, digit in enumerate(point[:last]))
 
 
 @dataclass(frozen=True)

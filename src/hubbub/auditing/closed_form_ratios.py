@@ -247,7 +247,7 @@ def _sketch_ratio(
 ) -> OutputRatio:
     """Return the largest ratio of sketches: of a hash under which the values have different buckets, if there is one.
 
-    The hash, and the row of the matrix, are as likely for all values. Two columns of a Hadamard matrix differ somewhere.
+    The hash, and the row of the matrix, are as likely for all values. Any two columns of the matrix differ somewhere.
     """
     width = law.width if isinstance(law, SignSketchLaw) else law.bits.values
     first, second = (bucket_numbers(np.arange(law.hashes), np.array(each), width) for each in (value, other))

@@ -19,7 +19,7 @@ from hubbub.channels.exponential_decay import DecayChannel, DecayLine
 from hubbub.channels.hadamard_sums import HadamardBlocksChannel
 from hubbub.channels.lattice_window import LatticeWindow
 from hubbub.channels.projective_sums import HyperplaneChannel
-from hubbub.channels.sketches import BitSketchChannel, SignSketchChannel
+from hubbub.channels.sketch_sums import BitSketchChannel, SignSketchChannel
 from hubbub.channels.sliding_window import WindowChannel
 from hubbub.channels.sparse import SparseChannel
 from hubbub.channels.stacked import StackedChannel

@@ -85,7 +85,8 @@ class HadamardBlocksChannel(SetChannel):
     def holders(self, weights: Floats) -> Floats:
         """Return for each value the total weight of the patterns whose set holds it."""
         outputs = self._blocks * self._size
-        sent = np.bincount(self._codes, weights=weights, minlength=outputs).reshape(self._blocks, self._size)
+        sent = np.zeros((self._blocks, self._size))
+        sent += np.bincount(self._codes, weights=weights, minlength=outputs).reshape(sent.shape)
         sums, _ = signed_sums(sent, np.zeros_like(sent))
         positions = self._kept(np.arange(self.values))
         held: Floats = sums[positions % self._blocks, positions // self._blocks + 1]

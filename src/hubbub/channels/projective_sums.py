@@ -38,7 +38,7 @@ def point_coordinates(positions: Positions, prime: int, dimensions: int) -> Posi
     rest = positions - starts[free]
     digits = np.empty((dimensions, *np.shape(positions)), dtype=np.int64)
     for place in range(dimensions):
-        digits[place] = np.where(place < free, rest % prime, (place == free).astype(np.int64))
+        digits[place] = np.where(place < free, rest % prime, np.where(place == free, 1, 0))
         rest = rest // prime
     return digits
 
@@ -53,7 +53,7 @@ def point_numbers(digits: Positions, prime: int) -> Positions:
         last = np.where(digits[place] != 0, place, last)
     for place in range(dimensions):
         numbers += np.where(place < last, digits[place] * prime**place, 0)
-    return numbers + starts[last]
+    return np.asarray(numbers + starts[last], dtype=np.int64)
 
 
 def are_orthogonal(outputs: Positions, values: Positions, prime: int, dimensions: int) -> Positions:

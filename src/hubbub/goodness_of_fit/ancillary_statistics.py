@@ -1,7 +1,7 @@
 """Laws that do not depend on theta: how large sets are, which attribute is sent, how reports repeat and agree.
 
 The number of values in a unary or hashed report's set is the value's own bit and k - 1 independent others, whatever the
-value. The attribute of a report of `SampleOne` is chosen without looking at the values. Only few pairs of reports, or
+value. The hash of a sketch, and the attribute of a report of `SampleOne` is chosen without looking at the values. Only few pairs of reports, or
 seeds, can be equal. How often two reports from one permanent response agree is known, whatever the value.
 """
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import (
+    CountMeanSketch,
     DBitFlip,
     LocalHashing,
     LongitudinalHashing,
@@ -25,6 +26,8 @@ from hubbub.mechanisms import (
 )
 from hubbub.mechanisms.longitudinal_unary import LongitudinalBits
 from hubbub.mechanisms.output_spaces import index_codes
+from hubbub.mechanisms.packed_outputs import HASH_BYTES
+from hubbub.mechanisms.sketches import Sketch
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.outputs.output_enumeration import can_list
 
@@ -90,6 +93,10 @@ def set_size_law(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
     """Return the law of the number of values in a report's set; None for mechanisms without sets of random size."""
     if isinstance(mechanism, DBitFlip):
         return _answers_law(mechanism, outputs)
+    if isinstance(mechanism, CountMeanSketch):
+        width, right = mechanism.width, mechanism.support.true
+        ones = _users_by_ones(lambda part: outputs.codes[part, HASH_BYTES:], outputs.counts, width)
+        return KnownLaw("number of ones, CountMeanSketch", ones, _ones_law(width, right, 1.0 - right), "ones")
     if not isinstance(mechanism, UnaryEncoding | LocalHashing):
         return None
     size, (true, other) = len(mechanism.domain), mechanism.support
@@ -119,7 +126,12 @@ def _answers_law(mechanism: DBitFlip, outputs: Outputs) -> KnownLaw:
 
 
 def choice_law(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
-    """Return the law of the attribute that is sent; None for mechanisms that choose none."""
+    """Return the law of the attribute, or the hash, that is sent; None for mechanisms that choose none."""
+    if isinstance(mechanism, Sketch):
+        count = mechanism.hashes
+        sent = np.bincount(mechanism.hashes_of(outputs.codes), weights=outputs.counts, minlength=count)
+        names = tuple(f"hash {number}" for number in range(count))
+        return KnownLaw(f"hash that is sent, {type(mechanism).__name__}", sent, np.full(count, 1 / count), "reports", names)
     if not isinstance(mechanism, SampleOne):
         return None
     counts = outputs.counts @ mechanism.output_space.present(outputs.codes)

@@ -239,7 +239,8 @@ class HadamardResponse(ListedSets):
 
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
         """Return for each value the outputs in its set, and half of those outside its block."""
-        sent = np.bincount(codes, weights=counts, minlength=self.output_count).reshape(self._b, self.size)
+        sent = np.zeros((self._b, self.size))
+        sent += np.bincount(codes, weights=counts, minlength=self.output_count).reshape(sent.shape)
         held, _ = signed_sums(sent, np.zeros_like(sent))
         positions = np.arange(len(self.domain))
         blocks = positions % self._b

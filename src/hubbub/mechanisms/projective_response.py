@@ -26,8 +26,8 @@ class ProjectiveResponse(ListedSets):
     """Projective geometry response: values and outputs are points, and the set of a value is a hyperplane.
 
     For a prime q, the points of the space with t coordinates are the K = (q^t - 1) / (q - 1) directions of vectors of
-    remainders modulo q; t is the least number, from 2, with K >= k. The set of a value are the s = (q^(t-1) - 1)/(q - 1)
-    points whose inner product with it is 0::
+    remainders modulo q; t is the least number, from 2, with K >= k. The set of a value are the
+    s = (q^(t-1) - 1) / (q - 1) points whose inner product with it is 0::
 
         P(z | x) = e^epsilon / W  if <z, x> = 0 (mod q),   1 / W  otherwise,   W = s e^epsilon + K - s
 

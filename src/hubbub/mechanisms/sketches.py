@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hubbub.channels import BitSketchChannel, Channel, SignSketchChannel, prefers_matrix
 from hubbub.channels.hadamard_sums import parities
-from hubbub.channels.sketches import SketchChannel
+from hubbub.channels.sketch_sums import SketchChannel
 from hubbub.client import (
     DEFAULT_HASHES,
     DEFAULT_SKETCH_BITS,
@@ -35,11 +35,11 @@ from hubbub.sampling import BitFlipLaw, Law, RandomSource, ResponseLaw
 
 CHUNK_BITS = 80_000_000  # of sets, worked on at a time
 MAX_TABLE_BUCKETS = 500_000_000  # of all hashes and values (1 GB): more are hashed again each time
-MAX_LISTED_ROWS = 1 << 16  # outputs that are listed, of bits...
-MAX_LISTED_SIGNS = 1 << 22  # ...and of signs
+MAX_LISTED_OUTPUTS = 1 << 16
 COST_OF_HASH = 100_000  # bits of sets whose sums take as long as those of one more hash
-MAX_SOLVER_STEPS = 1_000
-SOLVED = 1e-12  # of the right side: what is left of it
+MAX_SOLVER_STEPS = 500
+SOLVED = 1e-12  # of the right side: what is left of it...
+SPARE = 1e6  # ...squared, or so many times as much where rounding prevents more
 
 
 class Sketch(SetValuedOracle):
@@ -86,6 +86,10 @@ class Sketch(SetValuedOracle):
     def answers_in_domain(self) -> bool:
         """Outputs are no values, even if their numbers are."""
         return False
+
+    @abstractmethod
+    def hashes_of(self, outputs: object) -> Positions:
+        """Return the hashes that outputs are about."""
 
     @abstractmethod
     def holds(self, codes: Codes, positions: Positions) -> NDArray[np.bool_]:
@@ -203,23 +207,8 @@ class Sketch(SetValuedOracle):
         EstimateError
             If the hashes cannot tell all values apart.
         """
-        right = (held / total - self._base) / self._gain
-        solution = np.zeros(right.size)
-        rest = right.copy()
-        direction, size = rest.copy(), float(rest @ rest)
-        goal = SOLVED**2 * max(size, 1e-300)
-        for _ in range(MAX_SOLVER_STEPS):
-            if size <= goal:
-                return solution
-            turned = self._shared(direction)
-            step = size / float(direction @ turned)
-            if not math.isfinite(step):
-                break
-            solution += step * direction
-            rest -= step * turned
-            before, size = size, float(rest @ rest)
-            direction = rest + size / before * direction
-        if size <= 1e6 * goal:
+        solution = self._solution((held / total - self._base) / self._gain)
+        if solution is not None and self._tells_values_apart:
             return solution
         raise EstimateError(
             "these reports have no inverse: the hashes cannot tell all values apart",
@@ -228,6 +217,31 @@ class Sketch(SetValuedOracle):
             expected="hashes (width - 1) far above the number of values",
             remedy='use more hashes, or method="ibu" or "mle"; several distributions may fit equally well',
         )
+
+    @cached_property
+    def _tells_values_apart(self) -> bool:
+        """Whether C has an inverse: then equations with any right side have a solution, also with an irregular one."""
+        if self.hashes * (self.width - 1) + 1 < len(self.domain):
+            return False
+        return self._solution(np.sin(np.arange(1.0, len(self.domain) + 1.0) ** 2)) is not None
+
+    def _solution(self, right: Floats) -> Floats | None:
+        """Return the solution of C v = right by conjugate gradients, None if there is none or it takes too long."""
+        solution, rest = np.zeros(right.size), right.copy()
+        direction, size = rest.copy(), float(rest @ rest)
+        goal = SOLVED**2 * size
+        for _ in range(MAX_SOLVER_STEPS):
+            if size <= goal:
+                break
+            turned = self._shared(direction)
+            told = float(direction @ turned)
+            if told <= 0.0:
+                return None
+            solution += size / told * direction
+            rest -= size / told * turned
+            before, size = size, float(rest @ rest)
+            direction = rest + size / before * direction
+        return solution if size <= goal * SPARE else None
 
 
 def bucket_numbers(hashes: Positions, positions: Positions, width: int) -> Positions:
@@ -325,7 +339,7 @@ class CountMeanSketch(Sketch):
     @property
     def outputs(self) -> Array | None:
         """All rows of bits of all hashes, where there are at most 65,536; None otherwise."""
-        if self.hashes << self.width > MAX_LISTED_ROWS:
+        if self.hashes << self.width > MAX_LISTED_OUTPUTS:
             return None
         bits = (np.arange(1 << self.width)[:, None] >> np.arange(self.width)) & 1
         rows = np.packbits(bits.astype(bool), axis=1)
@@ -518,8 +532,8 @@ class HadamardCountMeanSketch(Sketch):
 
     @property
     def outputs(self) -> Array | None:
-        """Whole numbers from 0, where there are at most 2^22; None otherwise."""
-        return np.arange(self.output_count) if self.output_count <= MAX_LISTED_SIGNS else None
+        """Whole numbers from 0, where there are at most 65,536; None otherwise."""
+        return np.arange(self.output_count) if self.output_count <= MAX_LISTED_OUTPUTS else None
 
     @cached_property
     def output_space(self) -> OutputSpace:
@@ -537,7 +551,7 @@ class HadamardCountMeanSketch(Sketch):
         Raises
         ------
         MechanismError
-            If there are more than 2^22 outputs.
+            If there are more than 65,536 outputs.
         """
         outputs = self.outputs
         if outputs is None:

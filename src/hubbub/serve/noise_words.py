@@ -7,7 +7,18 @@ import math
 import numpy as np
 
 from hubbub.core.text import percent
-from hubbub.mechanisms import BloomRappor, Cloaking, DBitFlip, LocalHashing, Mechanism, Split, SubsetSelection
+from hubbub.mechanisms import (
+    BloomRappor,
+    Cloaking,
+    CountMeanSketch,
+    DBitFlip,
+    HadamardCountMeanSketch,
+    LocalHashing,
+    Mechanism,
+    Split,
+    SubsetSelection,
+)
+from hubbub.mechanisms.hadamard_response import ListedSets
 from hubbub.mechanisms.one_among_fakes import SampleOneWithFakes
 from hubbub.mechanisms.output_spaces import LabelOutputs, PairOutputs
 from hubbub.mechanisms.several_attributes import SeveralAttributes
@@ -70,6 +81,25 @@ def _sentence(mechanism: Mechanism) -> str:
         return (
             f"Your answer marks {mechanism.hashes} of {mechanism.bits} places in a row, as many others do. A place "
             f"is sent with a mark with a chance of {one} if it has one, and of {zero} if it has none."
+        )
+    if isinstance(mechanism, ListedSets):
+        chance = percent(mechanism.member_chance)
+        return (
+            f"One of {mechanism.output_count:,} numbers is sent. To each answer belong {mechanism.set_size:,} of them; "
+            f"with a chance of {chance} it is one of those of your answer."
+        )
+    if isinstance(mechanism, CountMeanSketch):
+        right = percent(mechanism.support.true)
+        return (
+            f"All possible answers are dealt into {mechanism.width} groups, in one of {mechanism.hashes:,} ways, "
+            f"chosen by chance. Of each group it is said whether your answer is in it; each of these is right with a "
+            f"chance of {right}."
+        )
+    if isinstance(mechanism, HadamardCountMeanSketch):
+        right = percent(mechanism.support.true)
+        return (
+            "All possible answers are divided into two halves, in one of many ways, chosen by chance, and it is said "
+            f"in which half your answer is; this is right with a chance of {right}."
         )
     if isinstance(mechanism, DBitFlip):
         right = percent(1.0 / (1.0 + math.exp(-mechanism.nats)))

@@ -62,9 +62,20 @@ function answerWords({ buckets }, output) {
 
 const SETS = ["rappor", "optimized-unary", "unary", "longitudinal-rappor", "longitudinal-unary", "subset-selection"];
 const HASHED = ["local-hashing", "longitudinal-hashing"];
+const NUMBERED = ["hadamard-response", "projective-response", "hadamard-count-mean-sketch"];
 const DESIGNS = ["warner", "forced-response", "unrelated-question", "crosswise-model"];
 const NUMBERS = ["geometric", "square-wave", "piecewise", "duchi", "staircase"]; // also beyond the values
 const OWN_WORDS = ["matrix", "cloaking", ...NUMBERS, ...DESIGNS]; // outputs that are words already
+
+/** Return what says nothing to people but that it is noise: a number among many, or bits about groups. */
+function codeWords(law, output) {
+  if (NUMBERED.includes(law.kind)) return `number ${Number(output) + 1} of many, each of which stands for many answers`;
+  const ones = [...output.slice(output.indexOf("x") + 1)].reduce((sum, digit) => sum + BITS[parseInt(digit, 16)], 0);
+  return `yes to ${ones} of ${law.buckets} groups of answers, dealt in way ${Number(output.split(":")[0]) + 1}`;
+}
+
+const BITS = [0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4]; // ones in a hexadecimal digit
+const CODED = [...NUMBERED, "count-mean-sketch"];
 
 /** Return an output of a law in words: one for each attribute that it says something about. */
 export function outputWords(domain, law, output) {
@@ -72,6 +83,7 @@ export function outputWords(domain, law, output) {
     if (SETS.includes(law.kind)) return ["a row of marks, one for each combination of answers"];
     if (HASHED.includes(law.kind)) return [hashWords(law, output)];
     if (law.kind === "d-bit-flip") return [answerWords(law, output)];
+    if (CODED.includes(law.kind)) return [codeWords(law, output)];
     const parts = law.parts ?? {};
     const domains = new Map(domain.attributes.map((attribute) => [attribute.name, attribute]));
     return Object.entries(JSON.parse(output)).flatMap(([name, own]) =>
@@ -82,6 +94,7 @@ export function outputWords(domain, law, output) {
   if (HASHED.includes(law.kind)) return [hashWords(law, output)];
   if (law.kind === "d-bit-flip") return [answerWords(law, output)];
   if (law.kind === "bloom-rappor") return ["a row of marks, many of them by chance"];
+  if (CODED.includes(law.kind)) return [codeWords(law, output)];
   if (OWN_WORDS.includes(law.kind)) return [output];
   if (output.includes(":") && domain.kind === "grid") {
     const [column, row] = output.split(":").map(Number);

@@ -20,8 +20,8 @@ from hubbub.core.arrays import Floats, Positions
 class SketchChannel(SetChannel):
     """Sets of the values whose buckets under the pattern's hash are in a set of buckets.
 
-    `table` has the buckets by hashes and values, `hash_of` has the place of each pattern's hash in it, and `width` is the
-    number of buckets.
+    `table` has the buckets by hashes and values, `hash_of` has the place of each pattern's hash in it, and `width` is
+    the number of buckets.
     """
 
     def __init__(
@@ -101,7 +101,8 @@ class BitSketchChannel(SketchChannel):
         return chosen
 
     def _holders(self, weights: Floats) -> Floats:
-        return np.stack([part.holders(weights[at]) for part, at in zip(self._parts, self._places, strict=True)])
+        held = [part.holders(weights[at]) for part, at in zip(self._parts, self._places, strict=True)]
+        return np.asarray(np.stack(held), dtype=np.float64)
 
     def _held(self, buckets: Positions) -> NDArray[np.bool_]:
         columns = np.arange(self.patterns)
@@ -145,7 +146,7 @@ class SignSketchChannel(SketchChannel):
     def _holders(self, weights: Floats) -> Floats:
         shape = (self._hashes, self._width)
         plus, minus = (
-            np.bincount(self._cells, np.where(self._signs == sign, weights, 0.0), minlength=math.prod(shape))
+            np.bincount(self._cells, np.where(self._signs == sign, weights, 0.0), math.prod(shape)).astype(np.float64)
             for sign in (0, 1)
         )
         return signed_sums(plus.reshape(shape), minus.reshape(shape))[0]
