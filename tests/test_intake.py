@@ -92,6 +92,7 @@ def test_every_mechanism_can_stand_in_a_study() -> None:
         "crosswise-model": {"p": 0.25},
         "forced-response": {"p_yes": 0.2, "p_no": 0.1},
         "unrelated-question": {"p": 0.5, "prevalence": 0.2},
+        "unary": {"p": 0.7, "q": "1/6"},
         "warner": {"p": 0.7},
         "matrix": {"outputs": ["u", "v"], "probabilities": [[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]]},
     }

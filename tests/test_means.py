@@ -261,6 +261,7 @@ def test_restricted_reports_have_the_line_of_the_values_that_are_left() -> None:
 def test_a_mean_prints_and_is_written() -> None:
     answer = hb.mean(halves()[0])
     assert json.loads(answer.to_json()) == {
+        "version": 1,
         "estimate": answer.estimate,
         "low": answer.low,
         "high": answer.high,

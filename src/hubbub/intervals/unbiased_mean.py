@@ -82,17 +82,17 @@ class Mean(Portable):
         return f"{text} {self.note}".strip()
 
     def to_json(self) -> str:
-        """Return all entries as a JSON object; a standard error that there is not is null.
+        """Return the result as one JSON document, with a version.
 
         Returns
         -------
         str
-            One line.
+            All entries by their names; a standard error that there is not is null.
         """
-        entries = asdict(self)
+        entries = {"version": 1, **asdict(self)}
         if math.isnan(self.standard_error):
             entries["standard_error"] = None
-        return json.dumps(entries)
+        return json.dumps(entries, allow_nan=False, ensure_ascii=False)
 
     def __str__(self) -> str:
         return self.explain()
