@@ -42,6 +42,10 @@ LISTED: dict[str, Mechanism] = {
     "geometric": hb.TruncatedGeometric(FOUR, 0.5),
     "exponential": hb.Exponential(THREE, 1.0),
     "drawn": drawn_matrix(1),
+    "hadamard": hb.HadamardResponse(THREE, 1.0),
+    "hadamard in one block": hb.HadamardResponse(THREE, 1.0, blocks=1),
+    "projective": hb.ProjectiveResponse(hb.Integers(0, 6), 1.0, prime=2),
+    "duchi": hb.Duchi(FOUR, 1.0),
     "daily": hb.LongitudinalResponse(THREE, epsilon=2.0, first=1.0),
 }
 
@@ -123,7 +127,10 @@ def test_the_bound_is_the_expectation_rounded_up(name: str, users: int) -> None:
         assert expected <= bound <= expected * 1.01
 
 
-@pytest.mark.parametrize("name", ["k-rr", "coin", "rappor", "oue", "subsets", "wave", "wide wave", "daily"])
+@pytest.mark.parametrize(
+    "name",
+    ["k-rr", "coin", "rappor", "oue", "subsets", "wave", "wide wave", "daily", "hadamard", "projective", "duchi"],
+)
 def test_formulas_agree_with_all_pairs_of_the_matrix(name: str) -> None:
     """The worst pair of the matrix is that of the formula: neither more nor less."""
     mechanism = LISTED[name]
@@ -162,6 +169,18 @@ def test_asked_bits(buckets: int, bits: int) -> None:
     for users, delta in ((3, 0.05), (1000, 1e-5)):
         formula = ShuffledMechanism.of(mechanism).central_epsilon(users, delta)
         assert from_matrix.central_epsilon(users, delta) == pytest.approx(formula, rel=2e-3)
+
+
+@pytest.mark.parametrize("kind", [hb.CountMeanSketch, hb.HadamardCountMeanSketch])
+def test_sketches(kind: Callable[..., Mechanism]) -> None:
+    """Two values that share no bucket are the worst, whatever the hashes do; here some do."""
+    apart = kind(hb.Integers(0, 1), epsilon=1.0, hashes=2, width=4)
+    several = kind(hb.Integers(0, 5), epsilon=1.0, hashes=2, width=4)
+    for users, delta in ((3, 0.05), (1000, 1e-5)):
+        formula = ShuffledMechanism.of(several).central_epsilon(users, delta)
+        assert ShuffledMechanism.of(apart).central_epsilon(users, delta) == formula
+        from_matrix = ShuffledMechanism(1.0, None, several.matrix(), specific=True).central_epsilon(users, delta)
+        assert 0.9 * formula < from_matrix <= formula * 1.0003
 
 
 @pytest.mark.parametrize("way", [hb.Split, hb.SampleOne])

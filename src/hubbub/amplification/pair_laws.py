@@ -21,12 +21,17 @@ import numpy as np
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import MechanismError
 from hubbub.mechanisms import (
+    CountMeanSketch,
     DBitFlip,
+    Duchi,
     Geometric,
+    HadamardCountMeanSketch,
+    HadamardResponse,
     LocalHashing,
     LongitudinalHashing,
     LongitudinalResponse,
     Mechanism,
+    ProjectiveResponse,
     RandomizedResponse,
     SampleOne,
     Split,
@@ -36,11 +41,12 @@ from hubbub.mechanisms import (
 from hubbub.mechanisms.longitudinal_unary import LongitudinalBits
 from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.mechanisms.square_wave import SlidingWindow
-from hubbub.mechanisms.unary_encoding import UnaryEncoding
+from hubbub.mechanisms.unary_encoding import BitLogs, UnaryEncoding
 
 PROBABILITY_ROUNDING = 1e-9  # relative: more than floats lose of the whole numbers that reports are drawn from
 MAX_TABLE_ENTRIES = 4_000_000  # of a matrix whose pairs of values are compared
 MAX_PAIR_OUTPUTS = 10_000_000  # pairs of values times outputs: some seconds
+MAX_LISTED_OUTPUTS = 4_000_000  # of sets that are compared output by output
 MAX_ATOMS = 4_096  # of several attributes together
 
 
@@ -94,13 +100,23 @@ def closed_law(mechanism: Mechanism) -> PairLaw | None:
         outputs = int(mechanism.buckets or 2)
         return _response(mechanism.log_ratio, outputs, 1.0 / outputs)
     if isinstance(mechanism, UnaryEncoding | LongitudinalBits):
-        return _bits(mechanism)
+        return _bits(mechanism.log_bits, len(mechanism.domain))
+    if isinstance(mechanism, CountMeanSketch):  # RAPPOR on the bucket; values that share some buckets are better hidden
+        right = -math.log1p(math.exp(-mechanism.epsilon / 2))
+        wrong = right - mechanism.epsilon / 2
+        return _bits(BitLogs(right, wrong, wrong, right), mechanism.width)
     if isinstance(mechanism, SubsetSelection):
         return _subsets(math.exp(mechanism.epsilon), len(mechanism.domain), int(mechanism.size or 1))
     if isinstance(mechanism, SlidingWindow):
         return _windows(mechanism)
     if isinstance(mechanism, DBitFlip):
         return _asked_bits(mechanism)
+    if isinstance(mechanism, HadamardResponse | ProjectiveResponse):
+        return _listed_sets(mechanism)
+    if isinstance(mechanism, HadamardCountMeanSketch):  # entries of rows that differ agree in half of the columns
+        return _response(mechanism.epsilon, 2, 0.5)
+    if isinstance(mechanism, Duchi):  # the ends of the line
+        return _response(mechanism.epsilon, 2)
     return _attributes(mechanism) if isinstance(mechanism, Split | SampleOne) else None
 
 
@@ -113,9 +129,8 @@ def _response(epsilon: float, outputs: int, collisions: float = 0.0) -> PairLaw:
     return PairLaw.of([(ratio, 1.0, apart), (1.0, ratio, apart), (ratio, ratio, collisions * least), (1.0, 1.0, rest)])
 
 
-def _bits(mechanism: UnaryEncoding | LongitudinalBits) -> PairLaw:
+def _bits(bits: BitLogs, size: int) -> PairLaw:
     """Return that of rows of bits: those that differ are in the bits of x and y; only a row of ones hides more."""
-    bits, size = mechanism.log_bits, len(mechanism.domain)
     least, most = math.exp(bits.own_zero - bits.other_zero), math.exp(bits.own_one - bits.other_one)
     ratio, one, zero = most / least, math.exp(bits.other_one), math.exp(bits.other_zero)
     others = one ** (size - 2)  # all other bits are ones, too
@@ -146,6 +161,18 @@ def _windows(mechanism: SlidingWindow) -> PairLaw:
     alone = (width - shared) * least
     rest = (outputs - 2 * width + shared + ratio * shared) * least
     return PairLaw.of([(ratio, 1.0, alone), (1.0, ratio, alone), (1.0, 1.0, rest)])
+
+
+def _listed_sets(mechanism: HadamardResponse | ProjectiveResponse) -> PairLaw:
+    """Return that of the first two values: no sets have less in common."""
+    outputs, size, ratio = mechanism.output_count, mechanism.set_size, math.exp(mechanism.epsilon)
+    shared = 0
+    if outputs <= MAX_LISTED_OUTPUTS:
+        codes, both = np.arange(outputs), np.arange(2)
+        shared = int(mechanism.holds(codes[None, :], both[:, None]).all(axis=0).sum())
+    least = 1.0 / (ratio * size + outputs - size)
+    alone, rest = (size - shared) * least, (outputs - 2 * size + shared) * least
+    return PairLaw.of([(ratio, 1.0, alone), (1.0, ratio, alone), (ratio, ratio, shared * least), (1.0, 1.0, rest)])
 
 
 def _asked_bits(mechanism: DBitFlip) -> PairLaw:
