@@ -618,9 +618,10 @@ def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
         return violations(few_bits, replace(law.bits, values=2))
     if isinstance(law, BloomLaw):
         high, low = filter_ratios(replace(law, p=Fraction(0), q=Fraction(1)))(1)
-        whole = [] if keeps(high, low, limit(claim, Fraction(1))) else ["all reports"]
+        together = [] if keeps(high, low, limit(claim, Fraction(1))) else ["all reports"]
         small = law.permanent.cohorts << law.permanent.filters.bits <= 256 and values <= 4
-        return [*broken_memory(mechanism, law), *whole, *(broken_pairs(mechanism, filter_rows(law.permanent)) * small)]
+        pairs = broken_pairs(mechanism, filter_rows(law.permanent)) if small else []
+        return [*broken_memory(mechanism, law), *together, *pairs]
     if isinstance(law, SketchLaw):  # of one hash: values in different buckets, as with noisy bits
         return violations(hb.Rappor(hb.Categories([0, 1]), mechanism.epsilon), replace(law.bits, values=2))
     if isinstance(law, TwoStageLaw):

@@ -157,7 +157,7 @@ def write_discovery(found: Discovery, path: Path) -> None:
     if ending == ".json":
         write_json(found.document(), path)
     elif ending == ".csv":
-        write_file(path, _csv_table({name: column.tolist() for name, column in found.to_frame().items()}))
+        write_file(path, _csv_table({str(name): column.tolist() for name, column in found.to_frame().items()}))
     else:
         write_picture(found, path, "")
 

@@ -106,5 +106,6 @@ def bounded_shares(columns: Floats, target: Floats) -> Floats:
 
 def least_squares(columns: Floats, target: Floats) -> tuple[Floats, Floats]:
     """Return coefficients and their covariance, for deviations of 1."""
-    covariance: Floats = np.linalg.pinv(columns.T @ columns, rcond=1.0 / LARGEST_CONDITION, hermitian=True)
+    inverse = np.linalg.pinv(columns.T @ columns, rcond=1.0 / LARGEST_CONDITION, hermitian=True)
+    covariance = np.asarray(inverse, dtype=np.float64)
     return covariance @ (columns.T @ target), covariance
