@@ -58,7 +58,7 @@ class BitChances(NamedTuple):
     one: Fraction
 
 
-class BitLogs(NamedTuple):
+class FilterLogs(NamedTuple):
     """Log-likelihoods of a bit for a zero of the filter, and how much larger they are for a one; rows by bits."""
 
     zero: Floats
@@ -373,7 +373,7 @@ class BloomRappor(Longitudinal):
         """
         return cohorts_of(codes), np.unpackbits(codes[:, COHORT_BYTES:], axis=1, count=self.bits).astype(bool)
 
-    def bit_logs(self, ones: Positions, reports: int) -> BitLogs:
+    def bit_logs(self, ones: Positions, reports: int) -> FilterLogs:
         """Return the log-likelihoods of numbers of ones that bits have in so many reports.
 
         Parameters
@@ -385,7 +385,7 @@ class BloomRappor(Longitudinal):
 
         Returns
         -------
-        BitLogs
+        FilterLogs
             In the form of `ones`.
         """
         f, p, q = self.probabilities
@@ -399,9 +399,9 @@ class BloomRappor(Longitudinal):
             if reports == 1:  # in closed form, which is exact to the last digits
                 zero, one = (np.log([1.0 - float(chance), float(chance)]) for chance in self.chances)
             gain = np.where(np.isneginf(zero) & np.isneginf(one), 0.0, one - zero)
-        return BitLogs(zero[ones], gain[ones])
+        return FilterLogs(zero[ones], gain[ones])
 
-    def _log_rows(self, cohorts: Positions, logs: BitLogs, kept: Positions) -> Floats:
+    def _log_rows(self, cohorts: Positions, logs: FilterLogs, kept: Positions) -> Floats:
         """Return the log-likelihoods of rows of bits for some values: gathered over the bits of their filters."""
         table = np.empty((kept.size, cohorts.size))
         for cohort in np.unique(cohorts).tolist():

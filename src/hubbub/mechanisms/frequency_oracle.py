@@ -42,6 +42,7 @@ class FrequencyOracle(Mechanism):
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
         """Return for each value the number of outputs whose set holds it."""
 
+<<<<<<< HEAD
     @abstractmethod
     def set_sums(self, codes: Codes, numbers: Floats) -> Floats:
         """Return for each output the sum of the numbers of the values in its set; `numbers` has one for each value."""
@@ -86,6 +87,8 @@ class FrequencyOracle(Mechanism):
         held = other + shares * (true - other)
         return np.asarray(held * (1.0 - held) / (true - other) ** 2)
 
+=======
+>>>>>>> means
     def _check(self) -> None:
         name = type(self).__name__
         check_domain(self.domain, Domain, name, DOMAIN_REMEDY)
@@ -115,8 +118,13 @@ class SetValuedOracle(FrequencyOracle):
             return np.asarray(counts @ np.unpackbits(sets, axis=1, count=size))
         return BitSetChannel(sets, size, low=0.0, log_scale=np.zeros(len(codes))).holders(counts)
 
-    def set_sums(self, codes: Codes, numbers: Floats) -> Floats:
-        """Add up the numbers of the bits that are 1."""
+    def mean_score(self) -> Score | None:
+        """Return the score that the two probabilities of `support` make unbiased."""
+        places = self.domain.places
+        return None if places is None else support_score(places, *self.support, self._set_sums)
+
+    def _set_sums(self, codes: Codes, numbers: Floats) -> Floats:
+        """Return for each output the sum of the numbers of the values in its set; `numbers` has one for each value."""
         size, sets = len(self.domain), self.sets(codes)
         if prefers_matrix(size * len(codes)):
             return np.asarray(np.unpackbits(sets, axis=1, count=size) @ numbers)

@@ -15,6 +15,7 @@ from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Domain
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle, Support
+from hubbub.mechanisms.mean_scores import Score, support_score
 from hubbub.mechanisms.output_spaces import OutputSpace, value_outputs
 from hubbub.mechanisms.parameters import (
     DOMAIN_REMEDY,
@@ -168,9 +169,12 @@ class RandomizedResponse(FrequencyOracle):
         """Return the counts themselves: each output points at one value."""
         return np.bincount(codes, weights=counts, minlength=len(self.domain)).astype(np.float64)
 
-    def set_sums(self, codes: Codes, numbers: Floats) -> Floats:
-        """Return the number of the one value that each output is."""
-        return numbers[codes]
+    def mean_score(self) -> Score | None:
+        """Return the outputs, stretched from the middle of all values."""
+        places = self.domain.places
+        if places is None:
+            return None
+        return support_score(places, *self.support, lambda codes, numbers: numbers[codes])
 
     @cached_property
     def law(self) -> ResponseLaw | FractionResponseLaw:

@@ -61,7 +61,7 @@ class ShareErrors:
 
 
 @dataclass
-class _Sums:
+class _CohortSums:
     """The information, the variance of scores by the model, and the scores of cohorts."""
 
     information: Floats
@@ -97,7 +97,7 @@ def reports_by_cohort(blocks: tuple[Block, ...], mechanism: BloomRappor) -> Iter
 def share_errors(blocks: tuple[Block, ...], mechanism: BloomRappor, theta: Floats) -> ShareErrors:
     """Return the errors of all values' shares at the maximum-likelihood estimate `theta`."""
     size = theta.size
-    sums = _Sums(np.zeros((size, size)), np.zeros((size, size)), [])
+    sums = _CohortSums(np.zeros((size, size)), np.zeros((size, size)), [])
     for part in reports_by_cohort(blocks, mechanism):
         kept = part.weights > 0
         rows = part.block.channel(None).rows(np.arange(size))[:, kept]
@@ -138,7 +138,7 @@ def _inverse_with_sum_0(information: Floats) -> Floats:
     return np.asarray(inverse - np.outer(across, across) / across.sum())
 
 
-def _inverse_among_shares(theta: Floats, sums: _Sums) -> Floats:
+def _inverse_among_shares(theta: Floats, sums: _CohortSums) -> Floats:
     """Return for each value its line of the inverse over the values that have a share, and itself."""
     active = np.flatnonzero(theta > SMALLEST_SHARE)
     shares, information = theta[active] / theta[active].sum(), sums.information
@@ -157,7 +157,7 @@ def _inverse_among_shares(theta: Floats, sums: _Sums) -> Floats:
     return lines
 
 
-def _errors(theta: Floats, sums: _Sums, inverse: Floats) -> ShareErrors:
+def _errors(theta: Floats, sums: _CohortSums, inverse: Floats) -> ShareErrors:
     """Return the step without signs, and both errors; line x of `inverse` has the weights of scores in share x."""
     scores = np.array(sums.scores)
     model = ((inverse @ sums.variance) * inverse).sum(axis=1)
