@@ -42,16 +42,6 @@ class FrequencyOracle(Mechanism):
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
         """Return for each value the number of outputs whose set holds it."""
 
-<<<<<<< HEAD
-    @abstractmethod
-    def set_sums(self, codes: Codes, numbers: Floats) -> Floats:
-        """Return for each output the sum of the numbers of the values in its set; `numbers` has one for each value."""
-
-    def mean_score(self) -> Score | None:
-        """Return the score that the two probabilities of `support` make unbiased."""
-        places = self.domain.places
-        return None if places is None else support_score(places, *self.support, self.set_sums)
-
     def unbiased_shares(self, held: Floats, total: float) -> Floats:
         """Return unbiased shares of all values, from the numbers of outputs whose sets hold each.
 
@@ -87,8 +77,6 @@ class FrequencyOracle(Mechanism):
         held = other + shares * (true - other)
         return np.asarray(held * (1.0 - held) / (true - other) ** 2)
 
-=======
->>>>>>> means
     def _check(self) -> None:
         name = type(self).__name__
         check_domain(self.domain, Domain, name, DOMAIN_REMEDY)
