@@ -131,7 +131,9 @@ def choice_law(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
         count = mechanism.hashes
         sent = np.bincount(mechanism.hashes_of(outputs.codes), weights=outputs.counts, minlength=count)
         names = tuple(f"hash {number}" for number in range(count))
-        return KnownLaw(f"hash that is sent, {type(mechanism).__name__}", sent, np.full(count, 1 / count), "reports", names)
+        return KnownLaw(
+            f"hash that is sent, {type(mechanism).__name__}", sent, np.full(count, 1 / count), "reports", names
+        )
     if not isinstance(mechanism, SampleOne):
         return None
     counts = outputs.counts @ mechanism.output_space.present(outputs.codes)
