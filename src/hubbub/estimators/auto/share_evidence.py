@@ -8,10 +8,10 @@ where k is the number of values and m_i the mean of g_xi over them. Mechanisms f
 the distribution of r then depends on the share of x alone, not on how the others divide the rest, and this is the exact
 likelihood of t given r. For randomized response it is the binomial likelihood of the number of users who sent x.
 
-Mechanisms that treat values in groups alike (`Channel.value_groups`) tell the totals of groups with another error than the
-shares within a group. The totals T are then taken as the reports have them, and all values of a group have equal shares but
-for x: with n values in its group, f_i the likelihood of pattern i under these shares, and m_i the mean of g_xi over the
-group, it has the likelihood
+Mechanisms that treat values in groups alike (`Channel.value_groups`) tell the totals of groups with another error than
+the shares within a group. The totals T are then taken as the reports have them, and all values of a group have equal
+shares but for x. With n values in its group, f_i the likelihood of pattern i if x has an equal share, too, and m_i the
+mean of g_xi over the group, the pattern has the likelihood
 
     f_i (1 + s (r_i - 1)),     s = (t - T / n) n / (n - 1),     r_i = 1 + (g_xi - m_i) / f_i,
 
@@ -137,7 +137,7 @@ class ShareEvidence:
     def _within_groups(
         channel: Channel, sent: Positions, alike: GroupTotals, step: int
     ) -> tuple[Iterator[Floats], float]:
-        """Return the ratios of values some at a time, given the totals of groups; and what makes all of them positive."""
+        """Return the ratios of values, some at a time, given the totals of groups; and what makes all positive."""
         fitted = np.maximum(channel.forward(alike.average_shares[alike.group])[sent], MIN_PLAIN_PROBABILITY)
         each = np.eye(alike.sizes.size)[:, alike.group] / alike.sizes[:, None]
         means = np.stack([channel.forward(row)[sent] for row in each]) / fitted
