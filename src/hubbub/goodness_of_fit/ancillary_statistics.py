@@ -1,9 +1,9 @@
 """Laws that do not depend on theta: how large sets are, which attribute is sent, how reports repeat and agree.
 
-The number of values in a unary or hashed report's set is the value's own bit and k - 1 independent others, whatever the
-value. The hash of a sketch, and the attribute of a report of `SampleOne`, are chosen without looking at the values. Only
-few pairs of reports, or seeds, can be equal. How often two reports from one permanent response agree is known, whatever
-the value.
+The number of values in a unary or hashed report's set is the value's own bit and k - 1 independent others, whatever
+the value. The hash of a sketch, and the attribute of a report of `SampleOne`, are chosen without looking at the values.
+Only few pairs of reports, or seeds, can be equal. How often two reports from one permanent response agree is known,
+whatever the value.
 """
 
 from __future__ import annotations
