@@ -1,4 +1,4 @@
-"""How similar the outputs of two values are under a sketch: they differ under hashes that part them, and nowhere else."""
+"""How similar the outputs of two values are under a sketch: they differ under hashes that part them alone."""
 
 from __future__ import annotations
 
