@@ -130,9 +130,8 @@ def choice_law(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
     """Return the law of the attribute, or the hash, that is sent; None for mechanisms that choose none."""
     if isinstance(mechanism, Sketch):
         count = mechanism.hashes
-        sent = np.bincount(mechanism.hashes_of(outputs.codes), weights=outputs.counts, minlength=count).astype(
-            np.float64
-        )
+        hashes = mechanism.hashes_of(outputs.codes)
+        sent = np.bincount(hashes, weights=outputs.counts, minlength=count).astype(np.float64)
         names = tuple(f"hash {number}" for number in range(count))
         return KnownLaw(
             f"hash that is sent, {type(mechanism).__name__}", sent, np.full(count, 1 / count), "reports", names

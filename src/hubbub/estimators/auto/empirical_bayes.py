@@ -79,17 +79,17 @@ def _under(
     room = variances + present / evidence.information(means)
     shares, room = means[evidence.group], room[evidence.group]
     if evidence.alike is None:
-        shares = _with_sum(shares, room)
+        shares = _with_sum_1(shares, room)
     else:  # the reports tell the totals of groups better than the sums of their posterior means
         for number, total in enumerate(evidence.alike.totals.tolist()):
             own = evidence.alike.group == number
-            shares[own] = _with_sum(shares[own], room[own], total)
+            shares[own] = total * _with_sum_1(shares[own] / max(total, MIN_PLAIN_PROBABILITY), room[own])
     return PosteriorMeans(shares, likelihood_ratio, held + parameters)
 
 
-def _with_sum(shares: Floats, variances: Floats, total: float = 1.0) -> Floats:
-    """Move each share in proportion to its variance, as if the errors were normal, until the sum is right."""
-    while (missing := total - float(shares.sum())) != 0.0:
+def _with_sum_1(shares: Floats, variances: Floats) -> Floats:
+    """Move each share in proportion to its variance, as if the errors were normal, until the sum is 1."""
+    while (missing := 1.0 - float(shares.sum())) != 0.0:
         movable = variances * (shares > 0.0) if missing < 0.0 else variances
         if not movable.any():
             break
@@ -97,7 +97,7 @@ def _with_sum(shares: Floats, variances: Floats, total: float = 1.0) -> Floats:
         if shares.min() >= 0.0:
             break
         shares = np.maximum(shares, 0.0)
-    return total * (shares / shares.sum()) if shares.any() else np.full(shares.size, total / shares.size)
+    return shares / shares.sum() if shares.any() else np.full(shares.size, 1.0 / shares.size)
 
 
 def _smooth_priors(likelihoods: Floats, sizes: Floats) -> Iterator[Floats]:
