@@ -247,6 +247,22 @@ def test_the_exact_ratio_of_a_sketch_is_the_largest_one_of_its_table() -> None:
         assert exact.ratio == largest <= Fraction(math.exp(1.2)) * (1 + Fraction(1, 10**12))
 
 
+def test_error_probabilities_of_sketches_are_those_of_their_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hubbub.auditing import error_probability_bounds as bounds
+
+    for mechanism in (
+        hb.CountMeanSketch(hb.Integers(0, 5), 3.0, hashes=3, width=3),
+        hb.HadamardCountMeanSketch(hb.Integers(0, 5), 3.0, hashes=3, width=4),
+    ):
+        found = hb.error_probability(mechanism, [1, 5, 40, 200], bound="union")
+        with monkeypatch.context() as patched:
+            patched.setattr(bounds, "Sketch", hb.Cloaking)
+            listed = hb.error_probability(mechanism, [1, 5, 40, 200], bound="union")
+        np.testing.assert_allclose(found, listed, rtol=1e-6)
+    merged = hb.CountMeanSketch(hb.Integers(0, 9), 1.0, hashes=1, width=2)
+    assert hb.error_probability(merged, 10_000) >= 0.75
+
+
 def test_outputs_of_a_sketch_are_written_and_read() -> None:
     mechanism = hb.CountMeanSketch(hb.Integers(0, 9), 1.0, hashes=300, width=9)
     sent = mechanism.privatize(np.arange(10), rng=0)

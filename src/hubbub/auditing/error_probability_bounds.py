@@ -34,6 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hubbub.auditing.sketch_similarity import sketch_similarity
 from hubbub.core import validation
 from hubbub.core.arrays import Array, Floats, Positions, as_array, as_integers
 from hubbub.core.errors import DomainError, MechanismError, SettingError, shorten
@@ -55,6 +56,7 @@ from hubbub.mechanisms import (
 from hubbub.mechanisms.base import check_rows
 from hubbub.mechanisms.longitudinal_response import ResponseStages
 from hubbub.mechanisms.longitudinal_unary import LongitudinalBits
+from hubbub.mechanisms.sketches import Sketch
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 
 BOUNDS = ("best", "types", "union")
@@ -138,6 +140,9 @@ def error_probability(
         errors = _remembered_errors(mechanism, counts.ravel(), bound)
     else:
         similarity = _symmetric_similarity(mechanism)
+        if isinstance(mechanism, Sketch):
+            logs, sharing = sketch_similarity(mechanism, position)
+            similarity = RowSimilarity(logs, np.ones(logs.shape[1]), sharing, math.inf)
         if similarity is None:
             similarity = yield from _compare_rows(mechanism, position)
         errors = np.array([similarity.worst(float(count), bound) for count in counts.ravel()])

@@ -58,6 +58,7 @@ class Channel(ABC):
     values: int
     patterns: int
     log_scale: Floats
+    value_groups: Positions | None = None  # of each value, where a mechanism treats only those of a group alike
     max_written_entries: ClassVar[int] = MAX_PART_ENTRIES  # entries up to which `part` writes the matrix out
 
     @abstractmethod

@@ -141,7 +141,8 @@ class SignSketchChannel(SketchChannel):
 
     def _members(self, sums: Floats) -> Floats:
         plus, minus = signed_sums(sums, np.zeros_like(sums))
-        return np.asarray(np.where(self._signs == 0, plus.ravel()[self._cells], minus.ravel()[self._cells]))
+        chosen: Floats = np.where(self._signs == 0, plus.ravel()[self._cells], minus.ravel()[self._cells])
+        return chosen
 
     def _holders(self, weights: Floats) -> Floats:
         shape = (self._hashes, self._width)

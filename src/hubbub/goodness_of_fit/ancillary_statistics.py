@@ -1,8 +1,9 @@
 """Laws that do not depend on theta: how large sets are, which attribute is sent, how reports repeat and agree.
 
-The number of values in a unary or hashed report's set is the value's own bit and k - 1 independent others, whatever the
-value. The hash of a sketch, and the attribute of a report of `SampleOne` is chosen without looking at the values. Only few pairs of reports, or
-seeds, can be equal. How often two reports from one permanent response agree is known, whatever the value.
+The number of values in a unary or hashed report's set is the value's own bit and k - 1 independent others, whatever
+the value. The hash of a sketch, and the attribute of a report of `SampleOne`, are chosen without looking at the values.
+Only few pairs of reports, or seeds, can be equal. How often two reports from one permanent response agree is known,
+whatever the value.
 """
 
 from __future__ import annotations
@@ -129,9 +130,12 @@ def choice_law(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
     """Return the law of the attribute, or the hash, that is sent; None for mechanisms that choose none."""
     if isinstance(mechanism, Sketch):
         count = mechanism.hashes
-        sent = np.bincount(mechanism.hashes_of(outputs.codes), weights=outputs.counts, minlength=count)
+        hashes = mechanism.hashes_of(outputs.codes)
+        sent = np.bincount(hashes, weights=outputs.counts, minlength=count).astype(np.float64)
         names = tuple(f"hash {number}" for number in range(count))
-        return KnownLaw(f"hash that is sent, {type(mechanism).__name__}", sent, np.full(count, 1 / count), "reports", names)
+        return KnownLaw(
+            f"hash that is sent, {type(mechanism).__name__}", sent, np.full(count, 1 / count), "reports", names
+        )
     if not isinstance(mechanism, SampleOne):
         return None
     counts = outputs.counts @ mechanism.output_space.present(outputs.codes)

@@ -20,6 +20,8 @@ from hubbub.mechanisms.frequency_oracle import SetValuedOracle, Support
 from hubbub.mechanisms.output_spaces import OutputSpace, RangeOutputs
 from hubbub.sampling import RandomSource, SetResponseLaw
 
+MIN_GROUP_VALUES = 2  # within a block, for shares to be told apart from its total
+
 
 class ListedSets(SetValuedOracle):
     """Base of oracles whose outputs are numbered from 0, and any of whose values has a set of `set_size` outputs.
@@ -214,16 +216,25 @@ class HadamardResponse(ListedSets):
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
         """Return sums over Hadamard matrices where a matrix would be large."""
         if not self.is_large(codes, among):
-            return super().encoded_channel(codes, among)
-        return HadamardBlocksChannel(
-            codes,
-            len(self.domain),
-            blocks=self._b,
-            size=self.size,
-            low=math.exp(-self.epsilon),
-            log_scale=self.log_high(codes),
-            among=among,
-        )
+            channel = super().encoded_channel(codes, among)
+        else:
+            channel = HadamardBlocksChannel(
+                codes,
+                len(self.domain),
+                blocks=self._b,
+                size=self.size,
+                low=math.exp(-self.epsilon),
+                log_scale=self.log_high(codes),
+                among=among,
+            )
+        channel.value_groups = self._value_groups(among)
+        return channel
+
+    def _value_groups(self, among: Positions | None) -> Positions | None:
+        """Return the blocks of values, numbered; None where some have one value, or there is but one block."""
+        blocks = (np.arange(len(self.domain)) if among is None else among) % self._b
+        _, group, sizes = np.unique(blocks, return_inverse=True, return_counts=True)
+        return None if sizes.size == 1 or sizes.min() < MIN_GROUP_VALUES else group
 
     # -- shares of values --------------------------------------------------------------------------
 

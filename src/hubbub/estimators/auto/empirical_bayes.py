@@ -77,7 +77,13 @@ def _under(
     held = float(evidence.sizes @ np.minimum(variances * evidence.information(means), 1.0))
     present = 1.0 - posterior[:, 0]  # the first atom is 0
     room = variances + present / evidence.information(means)
-    shares = _with_sum_1(means[evidence.group], room[evidence.group])
+    shares, room = means[evidence.group], room[evidence.group]
+    if evidence.alike is None:
+        shares = _with_sum_1(shares, room)
+    else:  # the reports tell the totals of groups better than the sums of their posterior means
+        for number, total in enumerate(evidence.alike.totals.tolist()):
+            own = evidence.alike.group == number
+            shares[own] = total * _with_sum_1(shares[own] / max(total, MIN_PLAIN_PROBABILITY), room[own])
     return PosteriorMeans(shares, likelihood_ratio, held + parameters)
 
 
