@@ -38,6 +38,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "geometric": hb.TruncatedGeometric(LINE, 0.7),
     "wave": hb.SquareWave(LINE, 1.0, reach=1),
     "matrix": drawn_matrix(),
+    "daily": hb.LongitudinalResponse(FIVE, epsilon=2.0, first=1.0),
     "cloaking": hb.Cloaking(LINE, ["low", "low", "low", "high", "high"]),
 }
 
@@ -121,7 +122,7 @@ def test_hashes_are_taken_to_be_random() -> None:
     assert found.vulnerability[1] <= found.vulnerability[0] <= found.vulnerability[2]
 
 
-@pytest.mark.parametrize("name", ["rappor", "geometric", "k-rr"])
+@pytest.mark.parametrize("name", ["rappor", "geometric", "k-rr", "daily"])
 def test_simulated_intervals_hold_the_exact_number(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = MECHANISMS[name]
     exact = hb.attacker(mechanism, prior=SKEWED, reports_per_user=2)
@@ -135,6 +136,15 @@ def test_simulated_intervals_hold_the_exact_number(name: str, monkeypatch: pytes
     assert result.distance_interval is not None
     assert exact.distance is not None
     assert result.distance_interval[0] < exact.distance < result.distance_interval[1]
+
+
+def test_hashed_reports_with_a_memory_tell_more_and_more() -> None:
+    """They never tell more than the permanent response, given the seed."""
+    daily = hb.LongitudinalHashing(FIVE, epsilon=2.0, first=1.0, buckets=3)
+    found = [hb.attacker(daily, reports_per_user=reports).vulnerability for reports in (1, 2, 8, 200)]
+    permanent = hb.attacker(hb.LocalHashing(FIVE, 2.0, buckets=3)).vulnerability
+    assert found == sorted(found)
+    assert found[-1] == pytest.approx(permanent, abs=0.01)
 
 
 # -- what is published -------------------------------------------------------------------------------------

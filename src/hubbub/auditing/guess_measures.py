@@ -39,6 +39,7 @@ from hubbub.mechanisms import (
 )
 from hubbub.mechanisms.longitudinal import Longitudinal
 from hubbub.mechanisms.longitudinal_unary import LongitudinalBits
+from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.sampling import source_of
@@ -46,6 +47,7 @@ from hubbub.sampling import source_of
 FORMULA, ENUMERATED, SIMULATED = "formula", "enumerated", "simulated"
 MAX_LISTED_ENTRIES = 20_000_000  # values times lists of outputs
 MAX_LISTS = 200_000
+MAX_UNLISTED = 1e-9  # probability of outputs that are not listed
 MAX_DISTANCE_PRODUCTS = 40_000_000_000  # values times values times lists or draws: some seconds
 MAX_DISTANCE_VALUES = 5_000  # whose distances are all kept
 MAX_DRAWS, MIN_DRAWS = 50_000, 2_000
@@ -165,8 +167,11 @@ def _listed_columns(mechanism: Mechanism, reports: int) -> Floats | None:
     if lists > MAX_LISTS or len(mechanism.domain) * lists > MAX_LISTED_ENTRIES:
         return None
     codes = mechanism.output_space.encode(outputs)
+    columns = np.exp(mechanism.log_columns(codes))
+    if np.abs(columns.sum(axis=1) - 1.0).max() > MAX_UNLISTED:
+        return None
     if reports == 1:
-        return np.exp(mechanism.log_columns(codes))
+        return columns
     chosen = np.array(list(combinations_with_replacement(range(len(codes)), reports)))
     rows = np.repeat(np.arange(len(chosen)), reports)
     counts = sparse.csr_array(
@@ -236,10 +241,12 @@ def _posterior(mechanism: Mechanism, prior: Floats, reports: int, people: int, r
         sent = [mechanism.draw_instantaneous(kept, words) for _ in range(reports)]
     else:
         sent = [mechanism.report(held, words) for _ in range(reports)]
+    distinct, which = index_codes(np.concatenate(sent))  # equal outputs of a person are one output, twice
     who = np.tile(np.arange(people), reports)
-    counts = sparse.csr_array((np.ones(who.size, dtype=np.int64), (who, np.arange(who.size))), shape=(people, who.size))
+    shape = people, len(distinct)
+    counts = sparse.csr_array((np.ones(who.size, dtype=np.int64), (who, which)), shape=shape)
     with np.errstate(divide="ignore"):
-        logs = mechanism.joint_log_columns(np.concatenate(sent), counts) + np.log(prior)[:, None]
+        logs = mechanism.joint_log_columns(distinct, counts) + np.log(prior)[:, None]
     shares = np.exp(logs - logs.max(axis=0))
     return np.asarray(shares / shares.sum(axis=0))
 
