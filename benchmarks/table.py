@@ -55,6 +55,7 @@ ORDER = (
     "fakes",
     "plan",
     "support_plans",
+    "every_kind",
     "discovery",
     "sets",
     "resolve",

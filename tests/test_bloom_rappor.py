@@ -253,7 +253,7 @@ def test_the_cohort_stays_and_filters_that_are_alike_share_a_response(tmp_path: 
 # -- decoding ---------------------------------------------------------------------------------------------
 
 
-def collected(listed: int, users: int = 30_000, seed: int = 3) -> tuple[hb.Reports, np.ndarray, float]:  # type: ignore[type-arg]
+def collected(listed: int, users: int = 30_000, seed: int = 3) -> tuple[hb.Reports, np.ndarray, float]:
     """Return reports about twelve texts, of which the first ones are listed; with the true shares."""
     rng = np.random.default_rng(seed)
     texts = [f"text {place}" for place in range(12)]

@@ -12,13 +12,13 @@ from hubbub.estimators.auto.share_evidence import GroupTotals, ShareEvidence
 VALUES = 30
 
 
-def drawn(mechanism: hb.HadamardResponse, theta: np.ndarray, users: int) -> hb.Reports:  # type: ignore[type-arg]
+def drawn(mechanism: hb.HadamardResponse, theta: np.ndarray, users: int) -> hb.Reports:
     rng = np.random.default_rng(1)
     values = rng.choice(len(theta), users, p=theta)
     return hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng))
 
 
-def skewed(values: int) -> np.ndarray:  # type: ignore[type-arg]
+def skewed(values: int) -> np.ndarray:
     theta = 1.0 / np.arange(1, values + 1)
     return np.asarray(theta / theta.sum())
 

@@ -116,7 +116,9 @@ class ShareEvidence:
         means = np.maximum(channel.forward(np.full(channel.values, 1.0 / channel.values))[sent], MIN_PLAIN_PROBABILITY)
         group = np.arange(channel.values)
         step = max(1, ENTRIES_AT_ONCE // channel.patterns)
-        parts = (channel.rows(group[first : first + step])[:, sent] / means for first in range(0, group.size, step))
+        parts: Iterator[Floats] = (
+            channel.rows(group[first : first + step])[:, sent] / means for first in range(0, group.size, step)
+        )
         alike, lift = None, 0.0
         if channel.value_groups is not None:
             alike = GroupTotals.of(channel, weights, channel.value_groups)
@@ -126,9 +128,8 @@ class ShareEvidence:
         merged: list[tuple[Floats, Floats]] = []
         bins: RatioBins | None = None
         for part in parts:
-            bins = bins or RatioBins.of(
-                part, lift
-            )  # mechanisms that treat all values alike have the same ratios for all
+            # mechanisms that treat all values alike have the same ratios for all, so that the first rows set the bins
+            bins = bins or RatioBins.of(part, lift)
             merged += [bins.merge(ratios, weights[sent]) for ratios in part]
         ratios, users = (np.stack(rows) for rows in zip(*merged, strict=True))
         return cls(channel.values, ratios, users, group, alike)
