@@ -59,13 +59,9 @@ def places(mechanism: hb.Mechanism, outputs: Outputs) -> NDArray[np.int64]:
         keys, sent = (rows[:, 0].astype(np.int64) << 8 | rows[:, 1] for rows in (listed, outputs))
         lookup[keys] = np.arange(len(listed))
         return np.asarray(lookup[sent], dtype=np.int64)
-    if isinstance(mechanism, hb.BloomRappor):  # up to eight bits
-        lookup = np.full(mechanism.cohorts << 8, len(listed))
-        keys, sent = (rows["cohort"].astype(np.int64) << 8 | rows["bits"][:, 0] for rows in (listed, outputs))
-        lookup[keys] = np.arange(len(listed))
-        return np.asarray(lookup[sent], dtype=np.int64)
-    if isinstance(mechanism, hb.CountMeanSketch):  # up to eight buckets
-        keys, sent = (rows[:, 3].astype(np.int64) << 8 | rows[:, 4] for rows in (listed, outputs))
+    if isinstance(mechanism, hb.BloomRappor | hb.CountMeanSketch):  # up to eight bits
+        name = mechanism.output_space.number
+        keys, sent = (rows[name].astype(np.int64) << 8 | rows["bits"][:, 0] for rows in (listed, outputs))
         lookup = np.full(1 << 16, len(listed))
         lookup[keys] = np.arange(len(listed))
         return np.asarray(lookup[sent], dtype=np.int64)

@@ -84,6 +84,7 @@ def test_every_mechanism_can_stand_in_a_study() -> None:
     line = {"kind": "integers", "low": 1, "high": 3}
     answers = {"kind": "categories", "labels": ["yes", "no"]}
     extra: dict[str, dict[str, Any]] = {
+        "bloom-rappor": {"cohorts": 4, "bits": 8, "hashes": 2, "epsilon": 1.0},
         "longitudinal-hashing": {"epsilon": 1.0, "first": 0.5},
         "longitudinal-rappor": {"epsilon": 1.0, "first": 0.5},
         "longitudinal-response": {"epsilon": 1.0, "first": 0.5},
@@ -98,7 +99,9 @@ def test_every_mechanism_can_stand_in_a_study() -> None:
     }
     for kind, mechanism in MECHANISMS.items():
         fields = extra.get(kind, {"epsilon": 1.0})
-        domain: dict[str, Any] = answers if kind in SURVEY_DESIGNS else grid if kind.startswith("planar") else line
+        domain: dict[str, Any] = grid if kind.startswith("planar") else line
+        if kind == "bloom-rappor" or kind in SURVEY_DESIGNS:
+            domain = answers
         if kind in WAYS_TO_REPORT:
             domain = {"kind": "product", "attributes": {"age": line, "answer": answers}}
             fields = {"parts": {name: {"kind": "randomized-response", "epsilon": 1.0} for name in ("age", "answer")}}

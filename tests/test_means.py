@@ -37,6 +37,12 @@ SCORED: list[hb.Mechanism] = [
     hb.LongitudinalUnary(LINE, 2.0, 1.0),
     hb.LongitudinalResponse(UNEVEN, 2.0, 1.0),
     hb.DBitFlip(LINE, 1.0),
+    hb.HadamardResponse(LINE, 0.5),
+    hb.HadamardResponse(UNEVEN, 2.0),
+    hb.HadamardResponse(UNEVEN, 2.0, 8),
+    hb.ProjectiveResponse(UNEVEN, 1.0),
+    hb.CountMeanSketch(UNEVEN, 1.0, 4, 4),
+    hb.HadamardCountMeanSketch(UNEVEN, 1.0, 4, 4),
     hb.DBitFlip(UNEVEN, 1.0, 5, 2),
     hb.DBitFlip(LINE, 1.0, 6, 1),
     hb.SubsetSelection(LINE, 1.0),
@@ -50,7 +56,7 @@ SCORED: list[hb.Mechanism] = [
     TWO,
 ]
 HASHED = [hb.LocalHashing(LINE, 1.0), hb.LongitudinalHashing(LINE, 2.0, 1.0)]
-UNSCORED = [hb.DBitFlip(LINE, 1.0, 3, 2), hb.Cloaking(LINE, [1, 1, 2, 2, 3, 3])]
+UNSCORED = [hb.DBitFlip(LINE, 1.0, 3, 2), hb.CountMeanSketch(LINE, 1.0, 1, 4), hb.Cloaking(LINE, [1, 1, 2, 2, 3, 3])]
 
 
 def on_line(mechanism: hb.Mechanism) -> NDArray[np.float64]:
@@ -81,7 +87,7 @@ def test_the_expected_score_of_hashed_values_is_the_value(mechanism: hb.LocalHas
 
 def test_every_kind_on_a_line_has_a_score_or_a_reason() -> None:
     of_other_domains = {"PlanarGeometric", "PlanarLaplace", "CrosswiseModel", "ForcedResponse", "UnrelatedQuestion"}
-    of_other_domains |= {"Warner", "Split", "SampleOne", "SampleOneWithFakes"}
+    of_other_domains |= {"Warner", "BloomRappor", "Split", "SampleOne", "SampleOneWithFakes"}
     known = {type(mechanism).__name__ for mechanism in (*SCORED, *HASHED, *UNSCORED)}
     assert known == set(names_of_mechanisms) - of_other_domains - {"Mechanism"}
     assert all(mechanism.mean_score() is None for mechanism in UNSCORED)

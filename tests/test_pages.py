@@ -28,6 +28,7 @@ PAGES = [
     "how-to/add-an-estimator.md",
     "how-to/audit-a-client.md",
     "how-to/audit.md",
+    "how-to/benchmark.md",
     "how-to/check-the-fit.md",
     "how-to/choose-epsilon.md",
     "how-to/compare-groups.md",

@@ -19,7 +19,7 @@ from hubbub.auditing.distinguishing_events import value_text
 from hubbub.channels.hadamard_sums import parities
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import CountMeanSketch, HadamardCountMeanSketch
-from hubbub.mechanisms.packed_outputs import HASH_BYTES, hash_numbers
+from hubbub.sampling import NUMBER_BYTES, row_numbers
 
 MIN_OUTPUTS_OF_ONE = 50  # value, hash or row, for a test of its own
 UNPACKED_BITS = 40_000_000  # worked on at a time
@@ -74,7 +74,7 @@ class WrongBits:
             self.numbers: Positions = self.own.astype(np.int64)
             return
         self.bits, self.chance = mechanism.width, 1.0 - mechanism.support.true
-        self.hashes = hash_numbers(codes)
+        self.hashes = row_numbers(codes)
         own = mechanism.bucket_of(self.hashes, positions)
         self.own_buckets = np.bincount(own, minlength=self.bits)
         self.buckets: Positions = np.zeros(self.bits, dtype=np.int64)  # how often each is wrong that is not the own
@@ -83,7 +83,7 @@ class WrongBits:
         step = max(1, UNPACKED_BITS // self.bits)
         for first in range(0, len(codes), step):
             part = slice(first, first + step)
-            wrong = np.unpackbits(codes[part, HASH_BYTES:], axis=1, count=self.bits).astype(bool)
+            wrong = np.unpackbits(codes[part, NUMBER_BYTES:], axis=1, count=self.bits).astype(bool)
             at = np.arange(len(wrong)), own[part]
             wrong[at] ^= True
             self.numbers[part], self.own[part] = wrong.sum(axis=1), wrong[at]

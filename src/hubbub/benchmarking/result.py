@@ -161,6 +161,11 @@ class Benchmark(Portable):
         -------
         list of SettingRanking
             One for each truth and number of users.
+
+        Raises
+        ------
+        SettingError
+            If nothing was measured by the distance, or the level is not between 0 and 1.
         """
         return rankings(self.cells, _checked(self, distance), validation.level(level, "Benchmark.rankings"))
 
@@ -286,6 +291,11 @@ class Benchmark(Portable):
         -------
         matplotlib.axes.Axes
             The axes that were drawn on.
+
+        Raises
+        ------
+        SettingError
+            If nothing was measured by the distance.
         """
         checked = _checked(self, distance)
         axes = axes_or_new(axes)

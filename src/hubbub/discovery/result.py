@@ -125,6 +125,11 @@ class Discovery(Portable):
         -------
         float
             The probability.
+
+        Raises
+        ------
+        SettingError
+            If the share is not a number between 0 and 1.
         """
         return float(self._chances(np.array([validation.share(share, "share", "Discovery.chance")]))[0])
 
@@ -140,6 +145,11 @@ class Discovery(Portable):
         -------
         float
             The share, rounded up to a thousandth of itself; 1 if no share is large enough.
+
+        Raises
+        ------
+        SettingError
+            If the chance is not a number between 0 and 1.
         """
         chance = validation.share(chance, "chance", "Discovery.findable")
         low, high = 1e-12, 1.0
@@ -264,6 +274,11 @@ class Discovery(Portable):
         -------
         matplotlib.axes.Axes
             The axes that were drawn on.
+
+        Raises
+        ------
+        SettingError
+            If `most` is not a whole number, at least 1.
         """
         from hubbub.discovery.discovery_plot import draw_discovery
 

@@ -110,6 +110,8 @@ def estimate(
     ------
     SettingError
         If a keyword has a wrong value or is not used by the method.
+    ReportsError
+        If the method needs more than sums of bits of Bloom filters.
     EstimateError
         If `reports` are not reports, or the method cannot be applied to them, as inversion to reports that cannot tell
         all values apart; or if an estimator of your own returns no distribution.
@@ -166,13 +168,13 @@ def register_estimator(name: str, function: Callable[..., object]) -> None:
     Examples
     --------
     >>> import hubbub as hb
-    >>> def halfway(reports, *, towards=0.5):
+    >>> def towards_uniform(reports, *, towards=0.5):
     ...     shares = hb.estimate(reports, "inv-p").probabilities
     ...     return (1 - towards) * shares + towards / len(shares)
-    >>> hb.register_estimator("halfway", halfway)
+    >>> hb.register_estimator("towards-uniform", towards_uniform)
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
     >>> reports = hb.Reports.from_counts(coin, {"yes": 600, "no": 400})
-    >>> hb.estimate(reports, method="halfway", towards=0.2).probabilities.round(4)
+    >>> hb.estimate(reports, method="towards-uniform", towards=0.2).probabilities.round(4)
     array([0.6731, 0.3269])
     """
     own_estimators.register(name, function, METHODS)

@@ -27,10 +27,10 @@ from hubbub.mechanisms import (
 )
 from hubbub.mechanisms.longitudinal_unary import LongitudinalBits
 from hubbub.mechanisms.output_spaces import index_codes
-from hubbub.mechanisms.packed_outputs import HASH_BYTES
 from hubbub.mechanisms.sketches import Sketch
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.outputs.output_enumeration import can_list
+from hubbub.sampling import NUMBER_BYTES
 
 SEEDS = 2.0**64  # that a hashed report may have
 MAX_REPORT_LETTERS = 60  # of a report in a sentence
@@ -96,7 +96,7 @@ def set_size_law(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
         return _answers_law(mechanism, outputs)
     if isinstance(mechanism, CountMeanSketch):
         width, right = mechanism.width, mechanism.support.true
-        ones = _users_by_ones(lambda part: outputs.codes[part, HASH_BYTES:], outputs.counts, width)
+        ones = _users_by_ones(lambda part: outputs.codes[part, NUMBER_BYTES:], outputs.counts, width)
         return KnownLaw("number of ones, CountMeanSketch", ones, _ones_law(width, right, 1.0 - right), "ones")
     if not isinstance(mechanism, UnaryEncoding | LocalHashing):
         return None

@@ -26,9 +26,8 @@ from hubbub.core.arrays import Array, Codes, Floats, Positions, as_integer
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Categories
 from hubbub.mechanisms.base import matrix_too_wide
-from hubbub.mechanisms.cohort_outputs import CohortOutputs
 from hubbub.mechanisms.longitudinal import Longitudinal
-from hubbub.mechanisms.output_spaces import OutputSpace
+from hubbub.mechanisms.numbered_row_outputs import NumberedRowOutputs
 from hubbub.mechanisms.parameters import (
     Probability,
     check_domain,
@@ -44,8 +43,15 @@ from hubbub.mechanisms.text_filters import (
     text_filters,
     unpacked,
 )
-from hubbub.sampling import BloomFilters, BloomLaw, NoisyFilterLaw, RandomSource
-from hubbub.sampling.bloom_filter_laws import COHORT_BYTES, cohort_bytes, cohorts_of
+from hubbub.sampling import (
+    NUMBER_BYTES,
+    BloomFilters,
+    BloomLaw,
+    NoisyFilterLaw,
+    RandomSource,
+    row_numbers,
+    with_numbers,
+)
 
 MAX_LISTED_OUTPUTS = 65_536
 CHUNK_BITS = 4_000_000  # drawn or counted at a time
@@ -122,9 +128,9 @@ class BloomRappor(Longitudinal):
     >>> start = hb.BloomRappor(pages, cohorts=8, bits=16, hashes=2, f=0.5, p=0.5, q=0.75)
     >>> kept = start.permanent(["example.org"], rng=1)
     >>> start.instantaneous(kept, rng=2)
-    array([(3, [224, 221])], dtype=[('cohort', '<u4'), ('bits', 'u1', (2,))])
+    array([(7, [211, 219])], dtype=[('cohort', '<u4'), ('bits', 'u1', (2,))])
     >>> [round(start.spent(reports), 3) for reports in (1, 2, 100)]
-    [1.074, 1.986, 4.394]
+    [1.074, 2.017, 4.394]
     """
 
     domain: Categories
@@ -371,7 +377,7 @@ class BloomRappor(Longitudinal):
         tuple
             A number for each output; a row for each, with a column for each bit.
         """
-        return cohorts_of(codes), np.unpackbits(codes[:, COHORT_BYTES:], axis=1, count=self.bits).astype(bool)
+        return row_numbers(codes), np.unpackbits(codes[:, NUMBER_BYTES:], axis=1, count=self.bits).astype(bool)
 
     def bit_logs(self, ones: Positions, reports: int) -> FilterLogs:
         """Return the log-likelihoods of numbers of ones that bits have in so many reports.
@@ -419,10 +425,8 @@ class BloomRappor(Longitudinal):
             return None
         rows = (np.arange(1 << self.bits)[:, None] >> np.arange(self.bits)) & 1
         packed = np.packbits(rows.astype(bool), axis=1)
-        outputs = np.empty(self.cohorts * len(packed), dtype=CohortOutputs(self.cohorts, self.bits, "").dtype)
-        outputs["cohort"] = np.repeat(np.arange(self.cohorts), len(packed))
-        outputs["bits"] = np.tile(packed, (self.cohorts, 1))
-        return outputs
+        codes = with_numbers(np.repeat(np.arange(self.cohorts), len(packed)), np.tile(packed, (self.cohorts, 1)))
+        return self.output_space.decode(codes)
 
     def _listed(self) -> Array:
         outputs = self.outputs
@@ -431,9 +435,9 @@ class BloomRappor(Longitudinal):
         return outputs
 
     @cached_property
-    def output_space(self) -> OutputSpace:
+    def output_space(self) -> NumberedRowOutputs:
         """The cohort, and packed bits."""
-        return CohortOutputs(self.cohorts, self.bits, type(self).__name__)
+        return NumberedRowOutputs("cohort", self.cohorts, self.bits, type(self).__name__)
 
     def matrix(self) -> Floats:
         """Return P(z | x) for `outputs`.
@@ -466,7 +470,7 @@ class BloomRappor(Longitudinal):
         none = logs.zero[rows.astype(np.int64)].sum(axis=1)
         unlisted = np.flatnonzero(kept == self.rest_position)
         return BloomChannel(
-            codes[:, COHORT_BYTES:],
+            codes[:, NUMBER_BYTES:],
             cohorts,
             self.filters[:, kept],
             gains=(float(logs.gain[0]), float(logs.gain[1])),
@@ -527,7 +531,7 @@ class BloomRappor(Longitudinal):
             part = slice(first, first + step)
             rows = filters.of(cohorts[part], positions[part], source)
             packed.append(np.packbits(rows ^ (source.uniforms(rows.size).reshape(rows.shape) < half), axis=1))
-        return np.concatenate([cohort_bytes(cohorts), np.concatenate(packed)], axis=1)
+        return with_numbers(cohorts, np.concatenate(packed))
 
     def draw_instantaneous(self, codes: Codes, source: RandomSource) -> NDArray[np.uint8]:
         """Draw the bits of a report from permanent ones."""
@@ -538,7 +542,7 @@ class BloomRappor(Longitudinal):
             part = slice(first, first + step)
             rows = self.bits_of(codes[part])[1]
             chances = np.where(rows, q, p)
-            drawn[part, COHORT_BYTES:] = np.packbits(source.uniforms(rows.size).reshape(rows.shape) < chances, axis=1)
+            drawn[part, NUMBER_BYTES:] = np.packbits(source.uniforms(rows.size).reshape(rows.shape) < chances, axis=1)
         return drawn
 
 

@@ -137,7 +137,7 @@ class LongitudinalResponse(Longitudinal, RandomizedResponse):
     >>> daily = hb.LongitudinalResponse(hb.Integers(0, 9), epsilon=2.0, first=0.5)
     >>> kept = daily.permanent([3, 3, 7], rng=0)
     >>> daily.instantaneous(kept, rng=1)
-    array([4, 7, 7])
+    array([8, 7, 6])
     >>> [round(daily.spent(reports), 3) for reports in (1, 2, 100)]  # two tell more than twice as much as one
     [0.5, 1.078, 2.0]
     """
@@ -254,7 +254,7 @@ class LongitudinalHashing(Longitudinal, LocalHashing):
     3
     >>> kept = daily.permanent([7], rng=0)
     >>> daily.instantaneous(kept, rng=1)
-    array([(11749869230777074271, 1)], dtype=[('seed', '<u8'), ('bucket', '<u4')])
+    array([(11749869230777074271, 2)], dtype=[('seed', '<u8'), ('bucket', '<u4')])
     >>> daily.spent(100), daily.spent_over_values(50)
     (3.0, 9.0)
     """

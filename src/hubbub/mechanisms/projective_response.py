@@ -61,7 +61,7 @@ class ProjectiveResponse(ListedSets):
     >>> projective.prime, projective.dimensions, projective.output_count, projective.set_size
     (3, 5, 121, 40)
     >>> projective.privatize([7, 7, 50], rng=1)
-    array([ 57, 112,  68])
+    array([14, 96,  4])
     """
 
     domain: Domain

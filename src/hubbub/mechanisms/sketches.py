@@ -29,9 +29,10 @@ from hubbub.domains import Domain
 from hubbub.mechanisms.base import matrix_too_wide
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle, Support
 from hubbub.mechanisms.local_hashing import hash_v1
+from hubbub.mechanisms.mean_scores import Score
+from hubbub.mechanisms.numbered_row_outputs import NumberedRowOutputs
 from hubbub.mechanisms.output_spaces import OutputSpace, RangeOutputs
-from hubbub.mechanisms.packed_outputs import HASH_BYTES, SketchOutputs, hash_numbers, with_hashes
-from hubbub.sampling import BitFlipLaw, Law, RandomSource, ResponseLaw
+from hubbub.sampling import NUMBER_BYTES, BitFlipLaw, Law, RandomSource, ResponseLaw, row_numbers, with_numbers
 
 CHUNK_BITS = 80_000_000  # of sets, worked on at a time
 MAX_TABLE_BUCKETS = 500_000_000  # of all hashes and values (1 GB): more are hashed again each time
@@ -225,6 +226,18 @@ class Sketch(SetValuedOracle):
             return False
         return self._solution(np.sin(np.arange(1.0, len(self.domain) + 1.0) ** 2)) is not None
 
+    def mean_score(self) -> Score | None:
+        """Return the score that the equations with C make unbiased; None if the hashes join values too often."""
+        places = self.domain.places
+        if places is None:
+            return None
+        centre = float(places.mean())
+        numbers = self._solution((places - centre) / self._gain)
+        if numbers is None:
+            return None
+        start = centre - self._base * float(numbers.sum())
+        return lambda codes: start + self._set_sums(codes, numbers)
+
     def _solution(self, right: Floats) -> Floats | None:
         """Return the solution of C v = right by conjugate gradients, None if there is none or it takes too long."""
         solution, rest = np.zeros(right.size), right.copy()
@@ -260,7 +273,7 @@ class SketchLaw(Law):
         """Draw a hash, then a bit for every bucket."""
         numbers = source.integers(self.hashes, positions.size)
         own = bucket_numbers(numbers, positions, self.bits.values)
-        return with_hashes(numbers, self.bits.draw(own, source))
+        return with_numbers(numbers, self.bits.draw(own, source))
 
 
 @dataclass(frozen=True)
@@ -314,9 +327,9 @@ class CountMeanSketch(Sketch):
     >>> sketch = hb.CountMeanSketch(hb.Integers(0, 999), epsilon=2.0, hashes=64, width=16)
     >>> sent = sketch.privatize([7, 500], rng=1)
     >>> sketch.hashes_of(sent)
-    array([30, 32])
+    array([63, 38])
     >>> sketch.output_space.write(sent[0])
-    '30:0xd04c'
+    '63:0x8100'
     """
 
     domain: Domain
@@ -343,12 +356,13 @@ class CountMeanSketch(Sketch):
             return None
         bits = (np.arange(1 << self.width)[:, None] >> np.arange(self.width)) & 1
         rows = np.packbits(bits.astype(bool), axis=1)
-        return with_hashes(np.repeat(np.arange(self.hashes), len(rows)), np.tile(rows, (self.hashes, 1)))
+        codes = with_numbers(np.repeat(np.arange(self.hashes), len(rows)), np.tile(rows, (self.hashes, 1)))
+        return self.output_space.decode(codes)
 
     @cached_property
-    def output_space(self) -> OutputSpace:
+    def output_space(self) -> NumberedRowOutputs:
         """The hash and its bits."""
-        return SketchOutputs(self.hashes, self.width, "CountMeanSketch")
+        return NumberedRowOutputs("hash", self.hashes, self.width, "CountMeanSketch")
 
     def hashes_of(self, outputs: object) -> Positions:
         """Return the hashes that outputs are about.
@@ -368,7 +382,7 @@ class CountMeanSketch(Sketch):
         OutputError
             If the mechanism can never send one of them.
         """
-        return np.asarray(hash_numbers(self.output_space.encode(outputs)))
+        return np.asarray(row_numbers(self.output_space.encode(outputs)))
 
     def matrix(self) -> Floats:
         """Return P(z | x) for `outputs`.
@@ -386,28 +400,28 @@ class CountMeanSketch(Sketch):
         outputs = self.outputs
         if outputs is None:
             raise matrix_too_wide("CountMeanSketch", f"{self.hashes} x 2^{self.width}")
-        return np.exp(self.log_columns(outputs))
+        return np.exp(self.log_columns(self.output_space.encode(outputs)))
 
     def holds(self, codes: Codes, positions: Positions) -> NDArray[np.bool_]:
         """Return for each output whether the bit of a value's bucket is 1."""
-        buckets = self.bucket_of(hash_numbers(codes), positions)
-        bits = codes[np.arange(len(codes)), HASH_BYTES + buckets // 8] >> (7 - buckets % 8).astype(np.uint8)
+        buckets = self.bucket_of(row_numbers(codes), positions)
+        bits = codes[np.arange(len(codes)), NUMBER_BYTES + buckets // 8] >> (7 - buckets % 8).astype(np.uint8)
         return np.asarray(bits & 1, dtype=np.bool_)
 
     def log_high(self, codes: Codes) -> Floats:
         """Return the log-likelihood of the bits for values whose bucket has a one."""
-        ones = np.bitwise_count(codes[:, HASH_BYTES:]).sum(axis=1, dtype=np.int64)
+        ones = np.bitwise_count(codes[:, NUMBER_BYTES:]).sum(axis=1, dtype=np.int64)
         right, wrong = -math.log1p(math.exp(-self.epsilon / 2)), math.log(self._base)
         return np.asarray((ones - 1) * wrong + (self.width + 1 - ones) * right - math.log(self.hashes))
 
     def sets(self, codes: Codes) -> NDArray[np.uint8]:
         """Return the values whose buckets have a one."""
-        size, numbers = len(self.domain), hash_numbers(codes)
+        size, numbers = len(self.domain), row_numbers(codes)
         step = max(1, CHUNK_BITS // (8 * max(size, self.width)))
         packed = np.empty((len(codes), (size + 7) // 8), dtype=np.uint8)
         for first in range(0, len(codes), step):
             part = slice(first, first + step)
-            bits = np.unpackbits(codes[part, HASH_BYTES:], axis=1, count=self.width)
+            bits = np.unpackbits(codes[part, NUMBER_BYTES:], axis=1, count=self.width)
             buckets = self.buckets(numbers[part]).astype(np.int64)
             packed[part] = np.packbits(np.take_along_axis(bits, buckets, axis=1), axis=1)
         return packed
@@ -417,8 +431,8 @@ class CountMeanSketch(Sketch):
         return used * (8 * len(self.domain) + COST_OF_HASH) + self.width * patterns
 
     def _sums(self, codes: Codes, low: float, log_scale: Floats, among: Positions | None) -> BitSketchChannel:
-        sent, hash_of = np.unique(hash_numbers(codes), return_inverse=True)
-        bits, table = np.ascontiguousarray(codes[:, HASH_BYTES:]), self.buckets(sent)
+        sent, hash_of = np.unique(row_numbers(codes), return_inverse=True)
+        bits, table = np.ascontiguousarray(codes[:, NUMBER_BYTES:]), self.buckets(sent)
         return BitSketchChannel(hash_of, bits, table, self.width, low=low, log_scale=log_scale, among=among)
 
     @cached_property
@@ -438,7 +452,7 @@ class CountMeanSketch(Sketch):
             wrong = source.uniforms(mine.size * self.width).reshape(mine.size, -1) < self._base
             wrong[np.arange(mine.size), mine] ^= True
             rows[first : first + step] = np.packbits(wrong, axis=1)
-        return with_hashes(numbers, rows)
+        return with_numbers(numbers, rows)
 
 
 @dataclass(frozen=True)
@@ -477,9 +491,9 @@ class HadamardCountMeanSketch(Sketch):
     >>> sketch = hb.HadamardCountMeanSketch(hb.Integers(0, 999), epsilon=2.0)
     >>> sent = sketch.privatize([7, 500], rng=1)
     >>> sent
-    array([250193, 267838])
+    array([130970,  52645])
     >>> sketch.hashes_of(sent)
-    array([488, 523])
+    array([255, 102])
     """
 
     domain: Domain
@@ -556,7 +570,7 @@ class HadamardCountMeanSketch(Sketch):
         outputs = self.outputs
         if outputs is None:
             raise matrix_too_wide("HadamardCountMeanSketch", f"{self.output_count:,}")
-        return np.exp(self.log_columns(outputs))
+        return np.exp(self.log_columns(self.output_space.encode(outputs)))
 
     def holds(self, codes: Codes, positions: Positions) -> NDArray[np.bool_]:
         """Return for each output whether a value's bucket has the sign."""

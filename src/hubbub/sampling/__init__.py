@@ -13,6 +13,7 @@ from hubbub.sampling.frequency_oracle_laws import (
 )
 from hubbub.sampling.geometric_noise import LineNoiseLaw, StaircaseLaw
 from hubbub.sampling.lattice_noise import PlanarGeometricLaw, PlanarTableLaw
+from hubbub.sampling.numbered_rows import NUMBER_BYTES, row_numbers, with_numbers
 from hubbub.sampling.random_source import RandomSource, SystemSource
 from hubbub.sampling.simulation_draws import Randomness, SeededSource, choose_rows, source_of, two_sided_geometric
 from hubbub.sampling.two_answer_law import FractionFlipLaw, TwoAnswerLaw
@@ -20,6 +21,7 @@ from hubbub.sampling.two_stage_laws import TwoStageFlipLaw, TwoStageLaw, TwoStag
 from hubbub.sampling.weight_tables import TableLaw
 
 __all__ = [
+    "NUMBER_BYTES",
     "AskedBitsLaw",
     "BitFlipLaw",
     "BloomFilters",
@@ -47,6 +49,8 @@ __all__ = [
     "TwoStageLaw",
     "TwoStageResponseLaw",
     "choose_rows",
+    "row_numbers",
     "source_of",
     "two_sided_geometric",
+    "with_numbers",
 ]

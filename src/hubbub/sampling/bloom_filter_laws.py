@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Codes, Positions
 from hubbub.sampling.base import Law
+from hubbub.sampling.numbered_rows import NUMBER_BYTES, with_numbers
 from hubbub.sampling.random_source import RandomSource
 from hubbub.sampling.two_answer_law import TwoAnswerLaw
 from hubbub.sampling.two_stage_laws import TwoStageLaw
 
-COHORT_BYTES = 4  # in front of the packed bits, the highest first
 CHUNK_BITS = 2_000_000  # drawn at a time
 
 
@@ -61,7 +61,7 @@ class NoisyFilterLaw(Law):
             part = slice(first, first + step)
             rows = self.filters.of(cohorts[part], positions[part], source)
             drawn.append(noisy_rows(rows, self.zero, self.one, source))
-        return np.concatenate([cohort_bytes(cohorts), np.concatenate(drawn)], axis=1)
+        return with_numbers(cohorts, np.concatenate(drawn))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +84,8 @@ class BloomLaw(TwoStageLaw):
         step = max(1, CHUNK_BITS // bits)
         for first in range(0, len(codes), step):
             part = slice(first, first + step)
-            rows = np.unpackbits(codes[part, COHORT_BYTES:], axis=1, count=bits).astype(bool)
-            drawn[part, COHORT_BYTES:] = noisy_rows(rows, self.p, self.q, source)
+            rows = np.unpackbits(codes[part, NUMBER_BYTES:], axis=1, count=bits).astype(bool)
+            drawn[part, NUMBER_BYTES:] = noisy_rows(rows, self.p, self.q, source)
         return drawn
 
 
@@ -93,14 +93,3 @@ def noisy_rows(rows: NDArray[np.bool_], zero: Fraction, one: Fraction, source: R
     """Draw a bit for each bit of some rows: 1 with probability `zero` or `one`, as it is 0 or 1."""
     ones = TwoAnswerLaw((zero, one)).draw(rows.ravel().astype(np.int64), source) == 0
     return np.packbits(ones.reshape(rows.shape), axis=1)
-
-
-def cohort_bytes(cohorts: Positions) -> NDArray[np.uint8]:
-    """Return the bytes of some cohorts, the highest first."""
-    return cohorts.astype(">u4").view(np.uint8).reshape(-1, COHORT_BYTES)
-
-
-def cohorts_of(codes: Codes) -> Positions:
-    """Return the cohorts of encoded outputs."""
-    first = np.ascontiguousarray(codes[:, :COHORT_BYTES], dtype=np.uint8)
-    return first.view(">u4").ravel().astype(np.int64)

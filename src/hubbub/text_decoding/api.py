@@ -68,7 +68,7 @@ def decode_rappor(
     >>> sent = start.privatize(["example.org"] * 3000 + ["example.net"] * 1000, rng=1)  # example.net: any other text
     >>> decoded = hb.decode_rappor(hb.Reports.from_outputs(start, sent))
     >>> round(decoded.rest, 2), decoded.candidates
-    (0.26, ('example.org', 'example.com'))
+    (0.25, ('example.org', 'example.com'))
     """
     check_reports(reports, "decode_rappor", filter_sums=True)
     if method not in METHODS:

@@ -59,8 +59,8 @@ class TextShares:
     True
     >>> decoded.to_frame().head(2)[["text", "share"]].round(2)
               text  share
-    0  example.org   0.73
-    1  example.com   0.27
+    0  example.org   0.75
+    1  example.com   0.25
     """
 
     candidates: tuple[str | int, ...]

@@ -14,7 +14,8 @@ from hubbub.core.errors import OutputError
 from hubbub.intake.attribute_roles import PREFIX
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.attribute_outputs import AttributeOutputs
-from hubbub.mechanisms.packed_outputs import HASHED, BitRowOutputs, HashedOutputs, SketchOutputs
+from hubbub.mechanisms.numbered_row_outputs import NumberedRowOutputs
+from hubbub.mechanisms.packed_outputs import HASHED, BitRowOutputs, HashedOutputs
 
 HASHED_BYTES = HASHED.newbyteorder("<")  # as files hold a seed and its bucket
 MAX_COUNTED_OUTPUTS = 1 << 17  # combinations of outputs that are counted; where there may be more, they are packed
@@ -28,7 +29,7 @@ def is_packed(mechanism: Mechanism) -> bool:
     """
     space = mechanism.output_space
     if not isinstance(space, AttributeOutputs):
-        return isinstance(space, BitRowOutputs | HashedOutputs | SketchOutputs)
+        return isinstance(space, BitRowOutputs | HashedOutputs | NumberedRowOutputs)
     if any(is_packed(part) for _, part in space.parts):
         return True
     # Where outputs are any numbers, noise hardly carries them further than a domain's width beyond it.
@@ -53,7 +54,9 @@ def width(mechanism: Mechanism) -> int:
     space = mechanism.output_space
     if isinstance(space, AttributeOutputs):
         return attribute_width(space)
-    return space.width if isinstance(space, BitRowOutputs | SketchOutputs) else HASHED_BYTES.itemsize
+    if isinstance(space, HashedOutputs) or space.code_width is None:
+        return HASHED_BYTES.itemsize
+    return space.code_width
 
 
 def to_bytes(mechanism: Mechanism, codes: Codes) -> NDArray[np.uint8]:
@@ -61,7 +64,7 @@ def to_bytes(mechanism: Mechanism, codes: Codes) -> NDArray[np.uint8]:
     space = mechanism.output_space
     if isinstance(space, AttributeOutputs):
         return attributes_to_bytes(space, codes)
-    if isinstance(space, BitRowOutputs | SketchOutputs):
+    if isinstance(space, BitRowOutputs | NumberedRowOutputs):
         return np.ascontiguousarray(codes, dtype=np.uint8)
     return space.decode(codes).astype(HASHED_BYTES).view(np.uint8).reshape(-1, HASHED_BYTES.itemsize)
 
@@ -71,7 +74,7 @@ def from_bytes(mechanism: Mechanism, rows: NDArray[np.uint8]) -> Codes:
     space = mechanism.output_space
     if isinstance(space, AttributeOutputs):
         return attributes_from_bytes(space, rows)
-    if isinstance(space, BitRowOutputs | SketchOutputs):
+    if isinstance(space, BitRowOutputs | NumberedRowOutputs):
         return space.encode(rows)
     return space.encode(np.ascontiguousarray(rows).view(HASHED_BYTES).ravel())
 

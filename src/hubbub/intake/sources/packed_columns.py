@@ -13,8 +13,10 @@ from hubbub.core.errors import IntakeError, OutputError, restated
 from hubbub.intake.reject_causes import Fault, missing_entry
 from hubbub.intake.sources.distinct_entries import is_bytes, is_text, one_array
 from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.numbered_row_outputs import NumberedRowOutputs
 from hubbub.mechanisms.output_spaces import OutputSpace
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
+from hubbub.sampling import with_numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 HEX_DIGITS = np.full(256, 255, dtype=np.uint8)  # the value of each hexadecimal digit, 255 for any other letter
 HEX_DIGITS[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
 HEX_DIGITS[np.frombuffer(b"ABCDEF", dtype=np.uint8)] = np.arange(10, 16)
+NUMBER_ROW = r"^(?P<number>[0-9]{1,9}):(?P<row>0x[0-9a-fA-F]+)$"
 SEED_BUCKET = r"^(?P<seed>[0-9]{1,20}):(?P<bucket>[0-9]{1,9})$"
 
 
@@ -57,7 +60,7 @@ def _pack(
     import pyarrow as pa
 
     space = mechanism.output_space
-    codes, good = _pack_bits(space, array) if isinstance(space, BitRowOutputs) else _pack_seeds(array)
+    codes, good = _pack_texts(space, array)
     valid = _are_valid(space, codes)
     good[good] = valid
     all_codes, read_places = [codes[valid]], []
@@ -77,13 +80,22 @@ def _pack(
     return np.concatenate(all_codes), places, faults
 
 
+def _pack_texts(space: OutputSpace, array: pa.Array) -> tuple[Codes, NDArray[np.bool_]]:
+    """Return the codes of entries in the usual form, not checked, and which entries these are."""
+    if isinstance(space, BitRowOutputs):
+        return _pack_bits(space, array)
+    if isinstance(space, NumberedRowOutputs):
+        return _pack_numbered(space, array)
+    return _pack_seeds(array)
+
+
 def _are_valid(space: OutputSpace, codes: Codes) -> NDArray[np.bool_]:
     """Return which codes can be encoded, by halving: few are wrong."""
     try:
         space.encode(codes)
     except OutputError:
-        if len(codes) == 1:
-            return np.zeros(1, dtype=bool)
+        if len(codes) <= 1:
+            return np.zeros(len(codes), dtype=bool)
         half = len(codes) // 2
         return np.append(_are_valid(space, codes[:half]), _are_valid(space, codes[half:]))
     return np.ones(len(codes), dtype=bool)
@@ -100,11 +112,34 @@ def _pack_bits(space: BitRowOutputs, array: pa.Array) -> tuple[NDArray[np.uint8]
         packed = np.packbits(ones if clean.all() else ones[clean], axis=1)
     else:  # 0x and hexadecimal digits, as hubbub writes bits
         letters, good = _of_length(array, 2 + 2 * space.width)
-        numbers = HEX_DIGITS[letters[:, 2:]]
-        clean = (letters[:, :2] == (ord("0"), ord("x"))).all(axis=1) & (numbers < 16).all(axis=1)
-        packed = numbers[clean, ::2] << np.uint8(4) | numbers[clean, 1::2]
+        packed, clean = _from_digits(letters)
     good[good] = clean
     return packed, good
+
+
+def _from_digits(letters: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """Return the bytes that 0x and hexadecimal digits stand for, and which rows of letters are that."""
+    numbers = HEX_DIGITS[letters[:, 2:]]
+    clean = (letters[:, :2] == (ord("0"), ord("x"))).all(axis=1) & (numbers < 16).all(axis=1)
+    return numbers[clean, ::2] << np.uint8(4) | numbers[clean, 1::2], clean
+
+
+def _pack_numbered(space: NumberedRowOutputs, array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """Return packed rows after their numbers, and which entries are texts ``number:0x...``, as hubbub writes them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not is_text(array.type):
+        return np.empty((0, space.code_width), dtype=np.uint8), np.zeros(len(array), dtype=bool)
+    parts = pc.extract_regex(array.cast(pa.large_string()), NUMBER_ROW)
+    good = np.array(parts.is_valid())
+    kept = parts.filter(pa.array(good))
+    letters, whole = _of_length(kept.field("row"), 2 + 2 * space.row_bytes)
+    rows, clean = _from_digits(letters)
+    whole[whole] = clean
+    good[good] = whole
+    numbers = kept.field("number").filter(pa.array(whole)).cast(pa.int64())
+    return with_numbers(np.asarray(numbers), rows), good
 
 
 def _of_length(array: pa.Array, length: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
