@@ -13,6 +13,7 @@ import pytest
 from scipy.stats import binom, norm
 
 import hubbub as hb
+from gate_samples import sampled
 from hubbub.amplification.blanket_divergence import divergence_bound
 from hubbub.amplification.local_budget import largest_local_epsilon
 from hubbub.amplification.pair_laws import PairLaw, any_mechanism, closed_law
@@ -74,7 +75,7 @@ def exact_divergence(matrix: Floats, users: int, epsilon: float) -> float:
     return worst
 
 
-@pytest.mark.parametrize("users", [1, 2, 3])
+@pytest.mark.parametrize("users", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", LISTED)
 def test_never_below_what_is_exact(name: str, users: int) -> None:
     mechanism = LISTED[name]
@@ -115,7 +116,7 @@ def blanket_expectation(law: PairLaw, users: int, epsilon: float) -> float:
     return sum(total * chance for total, chance in sums.items() if total > 0) / users
 
 
-@pytest.mark.parametrize("users", [2, 7, 20])
+@pytest.mark.parametrize("users", [2, 7, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["k-rr", "rappor", "subsets", "wave", "wide wave"])
 def test_the_bound_is_the_expectation_rounded_up(name: str, users: int) -> None:
     mechanism = LISTED[name]
@@ -219,7 +220,7 @@ def test_general_bound_is_that_of_the_stronger_clones(local: float) -> None:
             assert published * (1 - 1e-9) <= bound <= published * 1.01 + 1e-300
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", sampled(range(20), 4))
 def test_never_above_the_clones_nor_below_what_is_exact_for_drawn_mechanisms(seed: int) -> None:
     mechanism = drawn_matrix(seed, values=3, outputs=3)
     matrix = mechanism.checked_matrix()

@@ -138,6 +138,7 @@ def test_simulated_intervals_hold_the_exact_number(name: str, monkeypatch: pytes
     assert result.distance_interval[0] < exact.distance < result.distance_interval[1]
 
 
+@pytest.mark.slow
 def test_hashed_reports_with_a_memory_tell_more_and_more() -> None:
     """They never tell more than the permanent response, given the seed."""
     daily = hb.LongitudinalHashing(FIVE, epsilon=2.0, first=1.0, buckets=3)

@@ -17,6 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 import hubbub as hb
+from gate_samples import sampled
 from hubbub.comparison import score_sources
 from hubbub.comparison.score_sources import Deals, Simulations, report_kinds, score_source
 from hubbub.goodness_of_fit.evidence import collect_evidence
@@ -181,7 +182,7 @@ STUDIES: dict[str, Callable[[], hb.Reports]] = {
 }
 
 
-@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize("study", sampled(STUDIES, 3))
 def test_nothing_stops_at_what_is_missing(study: str) -> None:
     reports = STUDIES[study]()
     assert not hb.fit_test(reports).rejected
@@ -313,6 +314,7 @@ def test_standard_errors_are_those_of_the_reports_as_they_were_sent(missing: flo
     assert found.numbers == pytest.approx([dense_error(expected, 4_000, own) for own in (TOWN_A, SEX_F)], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_estimates_scatter_as_the_standard_errors_say() -> None:
     """300 studies: the ratio has a relative standard deviation of 4%, and 16% are four of these."""
     shares, errors = [], []

@@ -81,6 +81,7 @@ def test_all_values_take_part_where_few_do_not_suffice(city: hb.Reports, monkeyp
     assert found.limit == pytest.approx(expected.limit, rel=TIGHT)
 
 
+@pytest.mark.slow
 def test_low_ends_of_0_are_proven_without_a_search(city: hb.Reports, monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[float] = []
     least = LikelihoodRegion.least

@@ -38,11 +38,21 @@ DRAWS = 200_000
 
 def keys(outputs: Outputs) -> list[Any]:
     """Return outputs as things that can be counted."""
+    outputs = plain(outputs)
     return [tuple(row) for row in outputs.tolist()] if outputs.ndim == 2 else outputs.tolist()
+
+
+def plain(outputs: Outputs) -> Outputs:
+    """Return numbers with their bits as rows of numbers, and other outputs as they are."""
+    fields = [outputs[name] for name in outputs.dtype.names or ()]
+    return (
+        np.column_stack([field.reshape(len(outputs), -1).astype(np.int64) for field in fields]) if fields else outputs
+    )
 
 
 def tally(outputs: Outputs, listed: Outputs) -> Floats:
     """Count each listed output, and in a last entry all others."""
+    outputs = plain(outputs)
     counted: Counter[Any] = Counter()
     if outputs.ndim == 2:  # one number for each row: rows themselves are sorted slowly
         least = outputs.min(axis=0).astype(np.int64)
@@ -147,6 +157,7 @@ FAMILIES = [
     "longitudinal unary",
     "longitudinal response",
     "dBitFlip",
+    "Bloom filters",
     "optimized unary",
     "subset selection",
     "square wave",
