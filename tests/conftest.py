@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import zlib
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,6 +59,20 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
     """A PostgreSQL server for all tests of this process."""
     yield from servers.start(tmp_path_factory.mktemp("postgres"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave most cases of a test marked `sampled(one_in)` to the slow tests: which ones looks random, and stays."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for same in cases.values():
+        one_in = next(same[0].iter_markers("sampled")).args[0]
+        same.sort(key=lambda item: zlib.crc32(item.name.encode()))
+        for item in same[math.ceil(len(same) / one_in) :]:
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

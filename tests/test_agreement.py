@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hubbub as hb
-from gate_samples import sampled
 from hubbub import client
 from hubbub.client import Client, ClientError
 from hubbub.intake.privatizing.device_tables import export_tables
@@ -155,7 +154,8 @@ def unfit_entries(name: str) -> Iterator[Case]:
             yield Case(f"{name}, with {entry!r}", changed(study, (*table, entry), to=1), value)
 
 
-@pytest.mark.parametrize("name", sampled(BASES, 2))
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("name", BASES)
 def test_unfit_entries_are_taken_or_refused_alike(name: str, tmp_path: Path) -> None:
     seen = check_all(islice(unfit_entries(name), place(name), None, SOME), tmp_path)
     assert seen["refused"] > 5
@@ -168,6 +168,7 @@ def test_all_unfit_entries_are_taken_or_refused_alike(name: str, tmp_path: Path)
     assert seen["refused"] > 50
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", TAKEN, ids=lambda case: case.name)
 def test_odd_studies_that_are_fine_are_taken(case: Case, tmp_path: Path) -> None:
     assert check(case, tmp_path) == "taken"
@@ -254,7 +255,8 @@ def test_a_hundred_million_values_are_not_listed_on_the_device(tmp_path: Path) -
 # -- values --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sampled(DOMAINS, 2))
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", DOMAINS)
 def test_values_are_taken_or_refused_alike(name: str, tmp_path: Path) -> None:
     study, _ = BASES[name]
     seen = check_all((Case(f"{name}, {value!r:.60}", study, value) for value in VALUES), tmp_path)

@@ -13,7 +13,6 @@ import pytest
 from scipy.stats import binom, norm
 
 import hubbub as hb
-from gate_samples import sampled
 from hubbub.amplification.blanket_divergence import divergence_bound
 from hubbub.amplification.local_budget import largest_local_epsilon
 from hubbub.amplification.pair_laws import PairLaw, any_mechanism, closed_law
@@ -75,6 +74,7 @@ def exact_divergence(matrix: Floats, users: int, epsilon: float) -> float:
     return worst
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("users", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", LISTED)
 def test_never_below_what_is_exact(name: str, users: int) -> None:
@@ -128,6 +128,7 @@ def test_the_bound_is_the_expectation_rounded_up(name: str, users: int) -> None:
         assert expected <= bound <= expected * 1.01
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "name",
     ["k-rr", "coin", "rappor", "oue", "subsets", "wave", "wide wave", "daily", "hadamard", "projective", "duchi"],
@@ -220,7 +221,8 @@ def test_general_bound_is_that_of_the_stronger_clones(local: float) -> None:
             assert published * (1 - 1e-9) <= bound <= published * 1.01 + 1e-300
 
 
-@pytest.mark.parametrize("seed", sampled(range(20), 4))
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("seed", range(20))
 def test_never_above_the_clones_nor_below_what_is_exact_for_drawn_mechanisms(seed: int) -> None:
     mechanism = drawn_matrix(seed, values=3, outputs=3)
     matrix = mechanism.checked_matrix()
@@ -246,6 +248,7 @@ def test_below_the_closed_form_that_was_published(local: float) -> None:
         assert hb.amplify(hb.RandomizedResponse(hb.Categories(["y", "n"]), local), users, delta).epsilon < closed
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["k-rr", "rappor", "drawn", "geometric"])
 def test_more_users_or_a_larger_delta_never_cost_more(name: str) -> None:
     mechanism = LISTED[name]

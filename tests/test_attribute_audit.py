@@ -121,6 +121,7 @@ MORE_WAYS: list[Any] = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", MORE_WAYS, ids=lambda way: type(way).__name__)
 def test_only_possible_pairs_count(way: Any) -> None:
     rng = np.random.default_rng(MORE_WAYS.index(way))

@@ -67,6 +67,7 @@ def test_many_outputs_among_fakes_have_a_channel_without_a_matrix() -> None:
     np.testing.assert_allclose(np.exp(channel.log_dense()), 0.5 * truth + 0.5 * truth.mean(axis=0), rtol=1e-12)
 
 
+@pytest.mark.sampled(3)
 @WAYS
 def test_marginals_lean_on_what_the_attribute_alone_gives(way: type[SeveralAttributes]) -> None:
     mechanism = way(PARTS)  # type: ignore[call-arg]

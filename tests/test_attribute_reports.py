@@ -21,7 +21,6 @@ import pytest
 
 import hubbub as hb
 import servers
-from gate_samples import sampled
 from hubbub.core.arrays import Array
 from hubbub.core.progress import finish
 from hubbub.intake.cluster_tasks import ReadPart, merge_bucket, read_part
@@ -194,7 +193,8 @@ FEW = ("csv", "parquet", "nested_json_lines")  # of kinds that differ from other
 READ = [(kind, source) for kind in KINDS for source in SOURCES if source in FEW or kind in ("one", "bits")]
 
 
-@pytest.mark.parametrize(("kind", "source"), sampled(READ, 2))
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize(("kind", "source"), READ)
 def test_every_source_gives_what_arrays_give(kind: str, source: str, tmp_path: Path) -> None:
     outputs = sent(kind, seed=len(kind))
     found = hb.read_reports(SOURCES[source](texts(kind, outputs), tmp_path), study_of(KINDS[kind]))
@@ -226,7 +226,8 @@ def test_packed_bits_may_be_bytes() -> None:
         assert hb.read_reports(pa.table(table), study_of(KINDS["bits"])) == expected
 
 
-@pytest.mark.parametrize("seed", sampled(range(8), 3))
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("seed", range(8))
 def test_whatever_the_attributes_are(seed: int, tmp_path: Path) -> None:
     """Random attributes, mechanisms and missing entries, in three formats: the same reports, and the same tally."""
     rng = np.random.default_rng(seed)
@@ -314,6 +315,7 @@ def test_packed_outputs_are_short() -> None:
     assert width(KINDS["many"]) == 1 + 6
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", ["split", "one", "far", "bits", "hashes", "many"])
 def test_tallies_are_exact_and_add_up(kind: str, tmp_path: Path) -> None:
     study = study_of(KINDS[kind])

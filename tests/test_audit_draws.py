@@ -54,6 +54,7 @@ def test_bounds_are_those_of_clopper_and_pearson() -> None:
         assert clopper_pearson_bounds(happened, trials, 0.01) == (low, high)
 
 
+@pytest.mark.slow
 def test_the_bound_is_seldom_above_the_truth() -> None:
     """Of 300 audits at level 0.7 less than 30% may be wrong; choosing and counting in the same draws fails this."""
     wrong = 0
@@ -171,6 +172,7 @@ MECHANISMS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: type(mechanism).__name__)
 def test_mechanisms_hold(mechanism: hb.Mechanism) -> None:
     result = hb.audit(mechanism, draws=10_000, level=SURE)

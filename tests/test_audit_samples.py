@@ -56,6 +56,7 @@ def encoded(mechanism: hb.Mechanism, outputs: int, seed: int = 0) -> tuple[Any, 
 # -- faults and no faults -----------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fault", CLIENTS.FAULTS, ids=lambda fault: fault.name)
 def test_clients_with_a_fault_are_refuted(fault: Any) -> None:
     result = CLIENTS.audited(fault.mechanism, fault.client, fault.outputs, seed=0)
@@ -119,6 +120,7 @@ def test_correct_clients_pass_at_extreme_epsilons(epsilon: float) -> None:
         json.loads(result.to_json())
 
 
+@pytest.mark.slow
 def test_false_alarms_are_as_rare_as_the_level_says() -> None:
     """At level 0.7 less than 30% of correct clients may be refuted, by laws less than 15%; and some are."""
     mechanisms = [COLOURS, hb.Geometric(LINE, 0.5), hb.OptimizedUnary(LINE, 1.0)]
@@ -210,6 +212,7 @@ def test_likelihood_scores_are_ordered_by_likelihood() -> None:
     assert stats.kstest(numbers[1].ravel(), "uniform").pvalue > 1e-4
 
 
+@pytest.mark.slow
 def test_tests_of_the_order_have_their_level() -> None:
     """Of correct clients, also with sorted values and with answers that are hardly ever true or nearly always."""
     faint, loud = hb.RandomizedResponse(hb.Integers(0, 99), 0.5), hb.RandomizedResponse(hb.Integers(0, 4), 6.0)

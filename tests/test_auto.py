@@ -23,7 +23,6 @@ from auto_studies import (
     skewed,
     tv,
 )
-from gate_samples import sampled
 from hubbub.domains.domain_shape import DomainShape
 from hubbub.estimators import reestimate
 from hubbub.estimators.auto.trivial_cases import MIN_INFORMATION_NATS, trivial_case
@@ -32,6 +31,7 @@ from hubbub.solvers.em_path import em_path
 # -- determinism and invariance --------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_same_reports_give_the_same_answer(name: str) -> None:
     reports, found = chosen_of(name)
@@ -148,6 +148,7 @@ ONE_POINT = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ONE_POINT)
 def test_a_crowd_of_one_value_is_found(name: str) -> None:
     mechanism = ONE_POINT[name]
@@ -306,7 +307,8 @@ def test_every_mechanism_is_tried() -> None:
     assert {type(mechanism) for mechanism in EVERY} == concrete
 
 
-@pytest.mark.parametrize("mechanism", sampled(EVERY, 2), ids=lambda mechanism: type(mechanism).__name__)
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("mechanism", EVERY, ids=lambda mechanism: type(mechanism).__name__)
 def test_every_mechanism(mechanism: hb.Mechanism) -> None:
     reports = sent(mechanism, bump(len(mechanism.domain), 1_500))
     estimate = hb.estimate(reports)
@@ -383,6 +385,7 @@ def unusual_answer(name: str) -> hb.Estimate:
     return hb.estimate(unusual()[name])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", unusual())
 def test_unusual_inputs(name: str) -> None:
     """Without a warning, too: these are errors in this suite."""

@@ -57,6 +57,7 @@ def test_the_filter_on_a_lattice_does_what_the_kernel_does(monkeypatch: pytest.M
     assert tv(answer.probabilities, rich.probabilities) < 0.06
 
 
+@pytest.mark.slow
 def test_updates_are_limited() -> None:
     reports, found = chosen_of("line")
     assert found.settings["max_iter"] == model_averaging.MAX_UPDATES_BY_SIZE[0][1]

@@ -1524,6 +1524,7 @@ def in_five_parts(error: hb.HubbubError) -> bool:
     return all(isinstance(part, str) and part.strip() for part in parts) and str(error).count("  remedy:   ") == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
 def test_a_bad_source_stops_the_run_or_loses_only_its_bad_rows(bad: Bad, tmp_path: Path) -> None:
     source = bad.make(tmp_path)
@@ -1582,6 +1583,7 @@ def count(source: object) -> int:
     return sum(1 for one in content.splitlines() if one or single) - 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("refused", OTHERS, ids=lambda refused: refused.name)
 def test_what_cannot_be_done_is_refused(refused: Refused, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch, pytest.raises(hb.HubbubError) as caught:

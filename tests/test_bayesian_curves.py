@@ -172,6 +172,7 @@ def test_the_more_reports_say_the_less_curves_count() -> None:
     assert parts[-1] == 0.0
 
 
+@pytest.mark.slow
 def test_a_bell_is_seen_in_fifty_reports_and_an_even_line_stays_even() -> None:
     truth = stats.norm.pdf(np.arange(20), 9, 2.5)
     truth /= truth.sum()

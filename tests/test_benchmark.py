@@ -104,6 +104,7 @@ def test_a_cell_is_what_a_loop_by_hand_gives(mechanism: hb.Mechanism) -> None:
     assert result.cells[1].measured("emd") < 4
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mechanism", [KRR, OUE, HASHES, hb.SubsetSelection(DIGITS, 1.0), Sticky(DIGITS, 0.7)])
 def test_errors_are_those_of_privatized_values(mechanism: hb.Mechanism) -> None:
     """The mean error agrees with a loop that draws people and lets the mechanism privatize, at 5 standard errors."""
@@ -246,6 +247,7 @@ def test_a_second_call_takes_what_is_there_and_goes_on(tmp_path: Path) -> None:
     assert errors(more) == errors(hb.benchmark([KRR, OUE], ["inv-p", "ibu"], "zipf", users=300, runs=4))
 
 
+@pytest.mark.slow
 def test_an_edited_estimator_is_run_again(tmp_path: Path) -> None:
     results = []
     for version in ("1.0", "2.0 / 2.0 - 0.0"):

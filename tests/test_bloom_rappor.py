@@ -278,6 +278,7 @@ def sums_of(reports: hb.Reports) -> hb.Reports:
     return hb.Reports.from_bit_counts(mechanism, ones, users)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kept", ["reports", "sums"])
 @pytest.mark.parametrize("method", ["mle", "lasso"])
 def test_shares_and_the_rest_are_decoded(kept: str, method: str) -> None:

@@ -104,6 +104,7 @@ def test_progress_names_the_kinds() -> None:
     assert [kind for kind in KINDS if any(kind in step.what for step in steps)] == KINDS
 
 
+@pytest.mark.slow
 def test_all_kinds_race_at_one_central_epsilon(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
     options = "--kind all --users 2000 --central-epsilon 0.5 --delta 1e-6 --truth bells --method inv-p --json"

@@ -321,6 +321,7 @@ def test_a_planted_fault_is_noticed() -> None:
         )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("far", [5, 30, 60, 400])
 def test_one_output_far_outside_spoils_nothing(far: int) -> None:
     """Its likelihood is tiny for all values; convolved with the others, it would drown them in rounding."""
@@ -332,6 +333,7 @@ def test_one_output_far_outside_spoils_nothing(far: int) -> None:
     assert_certified(reports)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", [hb.PlanarGeometric, hb.PlanarLaplace, hb.Exponential])
 def test_restricted_to_a_corner_of_a_grid(kind: type[hb.PlanarGeometric]) -> None:
     """Most outputs are unlikely for every value that is kept."""

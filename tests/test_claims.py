@@ -233,6 +233,7 @@ def test_ten_unanimous_runs_decide_among_many_settings() -> None:
     assert (np.delete(adjusted, 3) > 0.5).all()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("runs", [8, 20])
 def test_level_of_the_family_under_no_difference(runs: int) -> None:
     """At a level of 10%, 300 families of 5 equal settings: at most 10% wrong, but for chance (p = 1e-3: 47)."""
@@ -252,6 +253,7 @@ def test_level_of_the_family_at_one_percent(runs: int, others: float) -> None:
     assert wrong <= scipy_stats.binom.isf(1e-3, 4000, 0.01)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("runs", [8, 20, 100])
 def test_the_interval_of_the_median_covers_it(runs: int) -> None:
     """2000 skewed samples at 10%: missed no more often than that, but for chance."""

@@ -264,6 +264,7 @@ def test_report_does_not_let_a_label_command_the_terminal(tmp_path: Path) -> Non
     assert "\x1b" not in done.stdout + done.stderr
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "code", "word"),
     [

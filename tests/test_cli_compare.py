@@ -77,6 +77,7 @@ def test_groups_of_a_column_are_compared(folder: Path) -> None:
     assert [group["group"] for group in json.loads(joined.stdout)["groups"]] == ["men", "women", "others"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("names", [True, False])
 def test_users_in_several_groups_are_told(names: bool, tmp_path: Path) -> None:
     """400 users with reports in one group or in both were 700 users without a word."""

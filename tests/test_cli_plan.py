@@ -150,6 +150,7 @@ def test_a_table_cannot_trick_a_spreadsheet(folder: Path, run: Run) -> None:
         assert {row["truth"] for row in csv.DictReader(file)} == {"'=1+1.csv"}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

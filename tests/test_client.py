@@ -15,7 +15,6 @@ import pytest
 from scipy.stats import chi2
 
 import hubbub as hb
-from gate_samples import sampled
 from hubbub import client
 from hubbub.client import Client, ClientError
 from hubbub.intake.privatizing.device_tables import export_tables
@@ -111,7 +110,8 @@ def _surprise(drawn: Counter[object], expected: dict[object, float]) -> float:
     return float(chi2.sf(sum((seen - mean) ** 2 / mean for seen, mean in cells), len(cells) - 1))
 
 
-@pytest.mark.parametrize(("domain", "mechanism"), sampled(KINDS, 2))
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize(("domain", "mechanism"), KINDS)
 def test_it_draws_what_the_library_describes(domain: str, mechanism: str, tmp_path: Path) -> None:
     device, described = _client(tmp_path, domain, mechanism)
     matrix, space, listed = described.matrix(), described.output_space, described.outputs

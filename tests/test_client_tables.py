@@ -64,6 +64,7 @@ def test_whole_tables_are_taken(name: str, tmp_path: Path) -> None:
 WRONG: list[Any] = [None, True, -1, 1.5, 10**4000, "", "g" * 9, [], [[]], {}, {"kind": "rows"}]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", STUDIES)
 def test_no_entry_can_be_left_out_or_be_of_another_type(name: str, tmp_path: Path) -> None:
     export = exported(name)

@@ -10,7 +10,6 @@ import pytest
 
 import hubbub as hb
 import pages
-from gate_samples import sampled
 from hubbub import trust_check
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.progress import finish
@@ -67,6 +66,7 @@ ORACLES: dict[str, hb.Reports] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ORACLES)
 def test_a_diagonal_and_dyads_are_the_whole_matrix(name: str) -> None:
     whole, compact = both(ORACLES[name], ZIPF)
@@ -104,7 +104,8 @@ LOCAL: dict[str, tuple[hb.Reports, Floats]] = {
 }
 
 
-@pytest.mark.parametrize("name", sampled(LOCAL, 2))
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("name", LOCAL)
 def test_local_noise_gives_the_same_estimate_and_no_smaller_deviation(name: str) -> None:
     whole, compact = both(*LOCAL[name])
     assert compact.centre == pytest.approx(whole.centre, abs=1e-7)

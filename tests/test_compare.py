@@ -143,6 +143,7 @@ def test_one_statistic_can_be_asked_for() -> None:
     assert hb.compare(first, second, of={"a": 1.0, "b": 2.0, "c": 3.0}).to_frame()["difference"][0] > 0.0
 
 
+@pytest.mark.slow
 def test_the_same_reports_give_the_same_answer(ages: hb.Comparison) -> None:
     mechanism = hb.RandomizedResponse(ages.domain, 2.0)
     reports = study(mechanism, np.full(20, 0.05), 300, 5)
@@ -248,6 +249,7 @@ def test_holm_is_the_published_method() -> None:
 # -- looking -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_plots_of_all_kinds_of_domains(ages: hb.Comparison) -> None:
     assert ages.plot().get_ylabel() == "old minus young, percentage points"
     grid = hb.Grid(3, 2)

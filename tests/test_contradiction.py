@@ -37,6 +37,7 @@ def without_edges(mechanism: hb.Mechanism) -> np.ndarray:
     return outputs[(row > 0) & (row < 19) & (column > 0) & (column < 23)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("study", "sent_by", "sent"),
     [
@@ -64,6 +65,7 @@ def test_a_check_says_it() -> None:
     assert hb.check(hb.Reports.from_outputs(STUDY, sent), values=[9]).contradiction == CONTRADICTION
 
 
+@pytest.mark.slow
 def test_honest_reports_are_left_in_peace() -> None:
     assert hb.check(hb.Reports.from_outputs(STUDY, noisy(STUDY)), values=[9]).contradiction == ""
 

@@ -701,6 +701,7 @@ def parts(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("old", "old_key", "new", "key", "complete", "code"),
     [

@@ -41,6 +41,7 @@ def flip_all(name: str, folder: Path, step: int) -> tuple[int, int]:
     return refused, harmless
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_flipped_bit_never_changes_the_answer(name: str, tmp_path: Path) -> None:
     refused, harmless = flip_all(name, tmp_path, 89)  # a prime: all bits of a byte, and all bytes of a word, in turn

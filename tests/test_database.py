@@ -522,6 +522,7 @@ def test_rows_come_in_batches(many: str, monkeypatch: pytest.MonkeyPatch) -> Non
         assert mechanism == f"m{user % 3}"
 
 
+@pytest.mark.sampled(3)
 def test_rows_can_be_dropped_half_way_and_read_again(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_batches, "BATCH_ROWS", 1000)
     monkeypatch.setattr("hubbub.intake.sources.engines.sqlite.BATCH_ROWS", "1000")

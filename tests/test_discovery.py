@@ -157,6 +157,7 @@ def lowest_p(search: hb.PrefixSearch, word: str, outputs: Any) -> float:
     return min(values)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("word", ["b", "cab", "dddd"])
 @pytest.mark.parametrize("collect", [by_array, by_device])
 def test_reports_are_drawn_from_the_stated_law(word: str, collect: Callable[..., Any]) -> None:

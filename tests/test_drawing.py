@@ -22,7 +22,6 @@ from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.figure import Figure as Page
 from matplotlib.text import Text
 
-from gate_samples import sampled
 from hubbub.domains import Grid
 from hubbub.paper.drawing import draw, save
 from hubbub.paper.drawing.guess_plots import interval
@@ -171,7 +170,8 @@ def words(page: Page) -> str:
 # -- what pictures must be ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", sampled(FIGURE_KINDS, 2))
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("kind", FIGURE_KINDS)
 def test_no_words_overlap_or_leave_the_picture_and_none_are_too_small(kind: str) -> None:
     page = first_drawn(kind)
     assert overlaps(page) == []
@@ -190,7 +190,8 @@ def test_overlapping_and_leaving_words_are_found() -> None:
     assert ("leaves the picture",) in found
 
 
-@pytest.mark.parametrize("name", sampled(["line", "general-model", "iterations"], 3))
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", ["line", "general-model", "iterations"])
 def test_the_fullest_figures_have_room_for_all_words(name: str) -> None:
     (figure,) = read_figures([name])
     assert overlaps(draw(figure, made_up((figure,), some_place("all the check-ins of a very large city.txt.gz")))) == []
@@ -223,7 +224,8 @@ def test_every_shown_method_is_named(kind: str) -> None:
     assert "exact maximum and auto: first 3 runs" in words(page)
 
 
-@pytest.mark.parametrize("kind", sampled(["place", "shapes", "maps", "boxes", "guesses", "paths"], 2))
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("kind", ["place", "shapes", "maps", "boxes", "guesses", "paths"])
 def test_other_data_make_another_picture(kind: str) -> None:
     counts = np.roll(some_place().counts, 7)
     other = drawn(kind, seed=2, place=replace(some_place(), counts=counts))

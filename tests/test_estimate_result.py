@@ -71,6 +71,7 @@ def test_a_table_for_pandas() -> None:
     assert frame["probability"].tolist() == estimate.probabilities.tolist()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "domain",
     [ABC, hb.Integers(0, 5), hb.Bins([0, 1, 3, 4]), hb.Grid(3, 2), hb.Grid(3, 2, cells=[0, 4, 5])],

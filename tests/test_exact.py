@@ -216,6 +216,7 @@ KINDS: dict[str, Builder] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_promise_is_kept_exactly(kind: str) -> None:
     for seed in range(3):

@@ -78,6 +78,7 @@ def test_a_likelihood_too_small_for_floats_is_not_zero() -> None:
     assert hb.optimality_gap(reports, theta) == pytest.approx(899 + math.log((1 + 2 * math.exp(-1)) / 3), abs=0.6)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "mechanism",
     [

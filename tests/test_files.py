@@ -115,6 +115,7 @@ REPLACED = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", REPLACED)
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

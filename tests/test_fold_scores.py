@@ -170,6 +170,7 @@ def test_paths_are_left_when_they_cannot_count() -> None:
 # -- the choice, written again ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name == "line" else pytest.mark.slow) for name in SMOOTHED]
 )

@@ -275,6 +275,7 @@ def _options(examples: int = EXAMPLES, number: int | None = None) -> Callable[[A
 FUZZERS = {"bytes": fuzz_bytes, "descriptions": fuzz_descriptions, "rows": fuzz_rows}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FUZZERS)
 def test_only_a_message_comes_out_of_a_damaged_tally(name: str, tmp_path: Path) -> None:
     FUZZERS[name](tmp_path)

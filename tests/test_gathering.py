@@ -63,6 +63,7 @@ PEOPLE: dict[str, list[object]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("people", PEOPLE.values(), ids=PEOPLE)
 @pytest.mark.parametrize("study", [PLAIN, STUDY], ids=["merging", "packed too"])
 @pytest.mark.parametrize("on_disk", [False, True], ids=["in memory", "in the database"])

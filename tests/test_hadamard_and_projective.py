@@ -197,6 +197,7 @@ def test_support_counts_by_structure_are_those_of_the_sets(mechanism: FrequencyO
     np.testing.assert_allclose(found, held, atol=1e-9)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "mechanism",
     [
@@ -281,6 +282,7 @@ def verdict(mechanism: hb.Mechanism, sender: hb.Mechanism) -> str:
 LINE = hb.Integers(0, 9)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("mechanism", "wrong"),
     [

@@ -380,6 +380,7 @@ def test_a_hostile_study_is_refused(name: str, tmp_path: Path) -> None:
         hb.read_study(tmp_path / "hostile.toml")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["10^12 numbers, rappor", "10^12 cells, planar-geometric", "tables in tables"])
 def test_a_hostile_study_takes_no_memory(name: str, tmp_path: Path) -> None:
     (tmp_path / "hostile.toml").write_text(HOSTILE[name])

@@ -211,6 +211,7 @@ def uniformity(p_values: list[float]) -> float:
     return float(stats.kstest(p_values, "uniform").pvalue)
 
 
+@pytest.mark.slow
 def test_p_values_are_even_under_independence_and_small_otherwise() -> None:
     """At level 1e-4, with a planted dependence that the same check must find."""
     mechanism = hb.Split({name: PARTS[name] for name in ("tea", "town")})

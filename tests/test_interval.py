@@ -282,6 +282,7 @@ def last_likely(reports: hb.Reports, value: int) -> Floats:
     return np.asarray((1 - near) * top + near * goal)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FORMS)
 def test_every_form_of_reports(name: str) -> None:
     problem = own.problem(name, 4)

@@ -262,6 +262,7 @@ def test_estimates_from_several_reports_need_the_joint_likelihood() -> None:
         assert (interval.low <= shares[0] <= interval.high) == right
 
 
+@pytest.mark.slow
 def test_more_reports_help_until_the_permanent_response_is_known() -> None:
     shares = [0.4, 0.3, 0.1, 0.1, 0.05, 0.05]
     mechanism = hb.LongitudinalRappor(SIX, 3.0, 0.8)

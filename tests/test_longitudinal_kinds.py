@@ -379,6 +379,7 @@ def joined(mechanism: hb.Mechanism, rounds: Sequence[Any]) -> hb.Reports:
 SHARES = [0.45, 0.25, 0.15, 0.1, 0.05, 0.0]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("kind", "arguments"),
     [(hb.LongitudinalResponse, (2.0, 1.0)), (hb.LongitudinalHashing, (3.0, 1.5))],

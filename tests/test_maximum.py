@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 import hubbub as hb
 import problems as own
 import strategies
-from gate_samples import sampled
 from hubbub.likelihood import Likelihood, Point
 from hubbub.rendering import upper_text
 from hubbub.solvers import SOLVERS
@@ -112,7 +111,8 @@ def test_nothing_is_falsely_called_solved_and_nearly_all_is_solved(name: str, mo
     assert len(unsolved) <= 0.05 * count, f"{count - len(unsolved)} of {count} solved; not: {unsolved}"
 
 
-@pytest.mark.parametrize("name", sampled(own.KINDS, 3))
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", own.KINDS)
 def test_the_same_reports_give_the_same_bits(name: str) -> None:
     first, second = (mle(own.problem(name, 3)) for _ in range(2))  # built twice
     assert first.probabilities.tobytes() == second.probabilities.tobytes()
@@ -176,7 +176,8 @@ def exact_gap(problem: Problem, theta: Floats) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sampled(own.KINDS, 2))
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", own.KINDS)
 def test_extended_precision_agrees_with_forty_digits(name: str) -> None:
     checked = 0
     for seed in own.seeds(name):
@@ -272,6 +273,7 @@ SUITED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 9), marks=pytest.mark.slow)], ids=["few", "more"])
 @pytest.mark.parametrize(("solver", "name"), [(solver, name) for solver, names in SUITED.items() for name in names])
 def test_a_solver_that_is_asked_for_does_the_work(solver: str, name: str, seeds: range) -> None:
@@ -515,6 +517,7 @@ def test_many_values_and_few_patterns_do_not_lose_the_maximum_again(name: str, s
     assert all(after <= 100 * before for before, after in pairwise(gaps))
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("solver", [None, *SOLVERS[1:]])
 @pytest.mark.parametrize("tol", [1e-9, 1e-18])
 @pytest.mark.parametrize("name", [*PLAIN, "k-RR with values that nobody reported", "entries as small as 1e-300"])
@@ -603,9 +606,8 @@ def off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hb.TruncatedGeometric, "log_columns", lambda *a, **k: np.roll(honest(*a, **k), 1, axis=0))
 
 
-@pytest.mark.parametrize(
-    "fault", sampled([unsound, flattering, unweighted, too_quiet, off_by_one], 2), ids=lambda f: f.__name__
-)
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("fault", [unsound, flattering, unweighted, too_quiet, off_by_one], ids=lambda f: f.__name__)
 def test_a_planted_fault_is_caught(
     fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,7 @@ def published(steps: int, epsilon: float, stair: int, near: int) -> float:
     return top if steps < near else b * top
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("domain", [LINE, HALVES, hb.Integers(5, 6)], ids=repr)
 @pytest.mark.parametrize("epsilon", [0.4, 1.0, 4.0])
 def test_the_stairs_are_the_published_ones(domain: hb.Integers | hb.Bins, epsilon: float) -> None:

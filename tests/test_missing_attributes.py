@@ -17,7 +17,6 @@ import pytest
 from numpy.typing import NDArray
 
 import hubbub as hb
-from gate_samples import sampled
 from hubbub.comparison import score_sources
 from hubbub.comparison.score_sources import Deals, Simulations, report_kinds, score_source
 from hubbub.goodness_of_fit.evidence import collect_evidence
@@ -182,7 +181,8 @@ STUDIES: dict[str, Callable[[], hb.Reports]] = {
 }
 
 
-@pytest.mark.parametrize("study", sampled(STUDIES, 3))
+@pytest.mark.sampled(9)
+@pytest.mark.parametrize("study", STUDIES)
 def test_nothing_stops_at_what_is_missing(study: str) -> None:
     reports = STUDIES[study]()
     assert not hb.fit_test(reports).rejected

@@ -168,6 +168,7 @@ def test_values_with_decimal_commas_are_privatized(tmp_path: Path) -> None:
 TABLE = "user,output\nann,3\nbob,5\nžofie,5\n"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "content"),
     {

@@ -158,6 +158,7 @@ def _is_share(share: float, value: object, domain: hb.Domain, shares: Floats) ->
     return math.isclose(share, float(shares[int(domain.index(np.array([value]))[0])]), abs_tol=1e-9)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", OFTEN)
 def test_no_contradictions(seed: int) -> None:
     assert contradictions(seed) == []

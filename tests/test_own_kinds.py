@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 import hubbub as hb
 import own_package
 import page_examples
-from gate_samples import sampled
 from hubbub.cli.app import main
 from hubbub.client import Client, ClientError
 from hubbub.likelihood import ReportsInParts
@@ -208,7 +207,8 @@ COMMANDS: dict[str, list[str]] = {  # the gate takes every third
 }
 
 
-@pytest.mark.parametrize("name", sampled(COMMANDS, 3))
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_no_command_runs_code_unless_it_is_told_to(name: str, plant: Plant, run: Run) -> None:
     for file in ("r.csv", "r2.csv"):
         Path(file).write_text("output,group,time\ntea,a,2026-11-01\ntea,b,2026-11-02\ncoffee,a,2026-11-03\n")
@@ -223,7 +223,8 @@ def test_no_command_runs_code_unless_it_is_told_to(name: str, plant: Plant, run:
 TOLD = ("collect", "audit", "plan", "export-client", "compare", "privatize --export-tables")
 
 
-@pytest.mark.parametrize("name", sampled(TOLD, 3))
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", TOLD)
 def test_commands_run_code_if_they_are_told_to(name: str, plant: Plant, run: Run) -> None:
     for file in ("r.csv", "r2.csv"):
         Path(file).write_text("output\n" + "tea\ncoffee\n" * (20 if file == "r.csv" else 30))

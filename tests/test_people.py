@@ -68,6 +68,7 @@ def _sqlite(table: pd.DataFrame, path: Path) -> str:
     return f"sqlite:///{path.name}#reports"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", FORMATS)
 def test_columns_may_have_other_names_in_every_source(folder: Path, kind: str) -> None:
     plain = pd.DataFrame({"user": ["a", "b", "a"], "mechanism": ["light", "strong", "strong"], "output": [3, 4, 5]})
@@ -130,6 +131,7 @@ def test_devices_with_several_rows_are_not_taken_for_as_many_people_in_silence(f
     assert "too-many-reports" in named.stderr
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", ["estimate", "check", "resolve", "report", "collect", "privatize"])
 def test_every_command_takes_the_names_of_columns(folder: Path, command: str) -> None:
     values = command == "privatize"

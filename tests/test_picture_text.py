@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontEntry, findfont, fontManager
 
 import hubbub as hb
-from gate_samples import sampled
 from hubbub.exporting.result_files import write_comparison, write_resolution, write_result
 from hubbub.rendering import picture_bytes, picture_text
 from hubbub.rendering.picture_text import (
@@ -55,7 +54,8 @@ def picture(labels: list[str]) -> tuple[hb.Reports, Axes]:
     return reports, hb.estimate(reports, method="mle").plot(axes)
 
 
-@pytest.mark.parametrize("script", sampled(SCRIPTS, 2))
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_no_script_warns_and_what_cannot_be_drawn_is_told(
     script: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

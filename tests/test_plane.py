@@ -96,6 +96,7 @@ def test_masses_are_integrals_of_the_density(sides: Sides, places: list[tuple[in
             assert abs(given / expected - 1) < CLAIMED, (column, row)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("sides", "epsilon"), [(SQUARE, Fraction(7, 5)), (OBLONG, Fraction(1, 50)), (OBLONG, Fraction(6))]
 )

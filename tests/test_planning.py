@@ -123,6 +123,7 @@ def test_support_counts_are_drawn_as_users_would(
     assert stats.ks_2samp(quick.sum(axis=1), slow.sum(axis=1) + 30).pvalue < LEVEL
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "method"),
     [(name, method) for name in ("k-RR", "OUE", "subsets", "noise") for method in ("ibu", "mle", "inv-p", "inv-n")]

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import hubbub as hb
-from gate_samples import sampled
 from hubbub.planning.answers import Needed
 from hubbub.planning.repeated_studies import ErrorQuantile
 from hubbub.planning.target_search import Crossing, find_crossing
@@ -129,6 +128,7 @@ def test_a_target_that_is_met_at_once_says_so() -> None:
     assert "already" in need.reason
 
 
+@pytest.mark.slow
 def test_epsilon_is_found_for_given_users() -> None:
     needs = needed(["randomized-response", "rappor"], 0.05, domain=TEN, epsilon=[0.5, 4], users=20_000, method="inv-p")
     for need in needs:
@@ -202,7 +202,8 @@ FRESH: dict[str, tuple[hb.Mechanism, str, str, int]] = {
 }
 
 
-@pytest.mark.parametrize("name", sampled(FRESH, 2))
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("name", FRESH)
 def test_predicted_errors_are_those_of_fresh_studies(name: str) -> None:
     mechanism, shape, method, reports = FRESH[name]
     (truth,) = truths_from(shape, mechanism.domain)

@@ -45,7 +45,6 @@ from numpy.typing import NDArray
 import hubbub as hb
 from counting import LEVEL, Outputs, Sampler, drawing, forked, pair_p_value, worst_p_value
 from exactly import violations
-from gate_samples import sampled
 from hubbub import client
 from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.sampling import (
@@ -193,7 +192,8 @@ EXACT: dict[str, tuple[hb.Mechanism, Callable[[], Law]]] = {
 }
 
 
-@pytest.mark.parametrize("fault", sampled(EXACT, 2))
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("fault", EXACT)
 def test_laws_that_promise_too_much_are_found(fault: str) -> None:
     mechanism, law = EXACT[fault]
     assert violations(mechanism, law()) != []
@@ -470,7 +470,8 @@ DRAWN: dict[str, tuple[hb.Mechanism, Sampler]] = {
 }
 
 
-@pytest.mark.parametrize("fault", sampled(DRAWN, 3))
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("fault", DRAWN)
 def test_draws_of_something_else_are_found(fault: str) -> None:
     mechanism, sampler = DRAWN[fault]
     assert worst_p_value(mechanism, sampler, draws=DRAWS) < LEVEL

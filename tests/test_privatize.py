@@ -18,7 +18,6 @@ import pytest
 from scipy import stats
 
 import hubbub as hb
-from gate_samples import sampled
 from hubbub.client import Client
 from hubbub.intake.privatizing import row_privatizing
 from hubbub.intake.privatizing.api import Privatized, privatize_file
@@ -89,7 +88,8 @@ def alone_in(folder: Path, *names: str) -> bool:
 # -- round trips ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "mechanism"), sampled(KINDS, 2))
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize(("name", "mechanism"), KINDS)
 @pytest.mark.parametrize(
     "ending", ["csv", "parquet", *(pytest.param(ending, marks=pytest.mark.slow) for ending in ("jsonl", "arrow"))]
 )
@@ -106,6 +106,7 @@ def test_reports_read_back_are_those_that_the_mechanism_gives(
     assert done == Privatized(out, chosen, mechanism, 200, "seeded", ())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "ending"),
     [("words", ending) for ending in ENDINGS] + [(name, "csv") for name in STUDIES] + [("lattice", "parquet")],

@@ -172,6 +172,7 @@ def mixed(kind: str) -> hb.Reports:
 
 
 # Their warnings are not ours; that an answer may be inaccurate is for the comparison to say.
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore:Solution may be inaccurate")
 @pytest.mark.parametrize(
     "kind",

@@ -246,6 +246,7 @@ def warner_of(own: Any, epsilon: float) -> hb.Mechanism:
     return hb.Warner(own, repr(math.exp(epsilon) / (1.0 + math.exp(epsilon))))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kinds", [(hb.RandomizedResponse,) * 3, (hb.Exponential, warner_of, hb.Geometric)])
 def test_attributes_never_spend_more_than_their_budget(kinds: tuple[Any, ...]) -> None:
     """Sums of rounded parts may be above the budget: 0.23 was spent as 0.23000000000000004."""
@@ -503,6 +504,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 VALUE = (3, "m")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["both", "one", "fakes"])
 def test_the_device_draws_by_the_law_of_the_library(name: str, files: tuple[Path, Path]) -> None:
     """Planted faults: the device draws for another value, and the others are the library's for another mechanism."""

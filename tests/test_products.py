@@ -123,6 +123,7 @@ def test_values_that_cannot_meet_are_not_called_rare() -> None:
     assert "impossible" in caught.value.remedy
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("of", ["age", ["age"], ("age", "sex"), {"sex"}])
 def test_values_are_compared_and_not_attributes(of: Any) -> None:
     reports = hb.Reports.from_outputs(hb.Split(PARTS_OF_PEOPLE), [(1, "f"), (2, "m")])

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 import hubbub as hb
 import problems as own
 import strategies as sts
-from gate_samples import sampled
 from hubbub.core import compiling
 from hubbub.core.progress import finish
 from hubbub.intervals import deviance_cutoff as calibrate
@@ -130,6 +129,7 @@ PROBLEMS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "seed"), PROBLEMS)
 def test_limits_are_certified_and_tight(name: str, seed: int) -> None:
     problem = own.problem(name, seed)
@@ -151,6 +151,7 @@ CONIC = [
 ]
 
 
+@pytest.mark.sampled(6)
 @other_solver
 @pytest.mark.parametrize(("name", "seed"), CONIC)
 def test_a_conic_solver_finds_the_same_extremes(name: str, seed: int) -> None:
@@ -259,7 +260,8 @@ def conic_minimum(hessian: Floats, score: Floats, lower: Floats, equal: Floats) 
 
 
 @other_solver
-@pytest.mark.parametrize("seed", sampled(range(24), 2))
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("seed", range(24))
 def test_minima_as_a_conic_solver_finds_them(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size = int(rng.integers(2, 9)) if seed else 45

@@ -303,6 +303,7 @@ def test_the_answer_never_leaves_the_page(chromium: Browser, places: RunningColl
     assert (row["output"], row["key"]) == (report["output"], report["key"])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "script",
     [

@@ -123,6 +123,7 @@ def test_regions_that_do_not_differ_are_told_so(months: dict[str, hb.Reports], r
     assert elsewhere.sentence == "a and b differ, but no single region for certain."
 
 
+@pytest.mark.slow
 def test_several_groups_are_compared_in_each_region(months: dict[str, hb.Reports], regions: hb.Regions) -> None:
     answer = hb.compare_groups(months, of=regions, against="2026-01")
     frame = answer.to_frame()
@@ -139,6 +140,7 @@ def test_several_groups_are_compared_in_each_region(months: dict[str, hb.Reports
     assert hb.compare_groups(months, of=regions, order_by=3).order_of == GRID.title(3)
 
 
+@pytest.mark.slow
 def test_a_trend_of_regions_has_the_intervals_of_their_shares(
     months: dict[str, hb.Reports], regions: hb.Regions, trend: hb.Trend
 ) -> None:

@@ -17,7 +17,6 @@ import hubbub as hb
 import pages
 from browser import PHONE, WIDE, Visit, visiting
 from browsing import MEASURE
-from gate_samples import sampled
 from hubbub.core.text import percent
 from hubbub.reporting.html_page import render_page
 from hubbub.reporting.page_values import Page
@@ -104,7 +103,8 @@ def drawn(visit: Visit) -> list[object]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sampled(["city", "thirty", "ages"], 3))
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", ["city", "thirty", "ages"])
 def test_a_window_that_was_made_smaller_or_larger(chromium: Browser, written: Written, name: str) -> None:
     """Everything is drawn as if the page had been opened in a window of that size, a turned phone's too."""
     fresh = {}
@@ -208,7 +208,8 @@ def test_long_and_many_names_on_a_phone(chromium: Browser, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sampled(["thirty", "city"], 2))
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", ["thirty", "city"])
 def test_a_tap_selects_once(chromium: Browser, written: Written, name: str) -> None:
     """A touch is followed by a click of the browser's own; and on a phone dragging scrolls, unless asked otherwise."""
     with visiting(chromium, written(name), width=PHONE, touch=True) as visit:

@@ -322,6 +322,7 @@ def coverage(name: str, runs: int) -> float:
     return held / runs
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", STUDIES)
 def test_all_parts_hold_together_although_the_reports_chose_them(name: str) -> None:
     assert coverage(name, RUNS) >= LEAST

@@ -171,6 +171,7 @@ def test_no_fakes_is_the_plain_interval() -> None:
     assert (with_none.low[2], with_none.high[2]) == (without.low[2], without.high[2])
 
 
+@pytest.mark.slow
 def test_more_fakes_leave_more_open() -> None:
     """Intervals by scores grow with the share; those by the likelihood always hold the plain one."""
     truth = np.array([0.3, 0.3, 0.2, 0.1, 0.1, 0.0])

@@ -172,11 +172,13 @@ FAMILIES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_draws_follow_the_matrix(name: str) -> None:
     assert is_accepted(family(name)(1.0))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_an_epsilon_wrong_by_a_tenth_is_rejected(name: str) -> None:
     for factor in (0.9, 1.1):

@@ -102,6 +102,7 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixt
     return command
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("command", "place", "words"), EVERYWHERE)
 def test_no_command_shows_a_password_wherever_it_is_given(
     run: Run, folder: Path, command: str, place: str, words: list[str]

@@ -201,6 +201,7 @@ def test_there_are_eighty() -> None:
     assert len(HOSTILE) >= 80
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_request_is_refused(collector: RunningCollector, folder: Path, name: str) -> None:
     hostile = HOSTILE[name]

@@ -151,6 +151,7 @@ def replace_by_copy(path: Path) -> None:
     copy.replace(path)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("lose", [delete, replace_by_copy])
 def test_nothing_is_acknowledged_in_a_file_that_is_gone(
     study: Path, tmp_path: Path, lose: Callable[[Path], object]

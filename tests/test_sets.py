@@ -241,6 +241,7 @@ COVERED: dict[str, tuple[list[hb.Mechanism], int]] = {
 SLOWLY_COVERED = ("a mixture", "two reports each")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOWLY_COVERED else name for name in COVERED]
 )

@@ -75,6 +75,7 @@ def test_the_known_example() -> None:
     assert shift.output == f"output {shift.value}"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 18))])
 def test_as_large_as_by_brute_force(seed: int) -> None:
     """Non-symmetric matrices with more outputs than are tried: dense, sparse, and decaying along a line."""
@@ -275,6 +276,7 @@ def test_larger_domains_are_searched_in_part(monkeypatch: pytest.MonkeyPatch) ->
 # -- of the estimate that is shown ----------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", ["auto", "ibu", "inv-p"])
 def test_before_is_what_is_shown_and_after_what_would_be(method: str) -> None:
     mechanism = hb.TruncatedGeometric(FIVE, 0.7)

@@ -172,6 +172,7 @@ def test_a_word_that_all_say_is_found_among_a_thousand() -> None:
     assert np.mean(errors) < 0.05  # the maximum of the likelihood gives it about a half
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("values", "epsilon", "users"),
     [(5, 1.0, 2_000), (32, 1.0, 1_000), pytest.param(100, 4.0, 300, marks=pytest.mark.slow)],

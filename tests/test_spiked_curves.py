@@ -292,6 +292,7 @@ def test_auto_finds_heaped_hours() -> None:
     assert SpikedCurves.name in answer.status
 
 
+@pytest.mark.slow
 def test_candidates_are_found_again_by_their_descriptions() -> None:
     reports, answer = heaped_study()
     selection = answer.settings["selection"]

@@ -143,6 +143,7 @@ def test_values_without_effect_leave_the_others_determined() -> None:
 SLOWLY_SCATTERED = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("several outputs", "hashed")]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["unary", "several mechanisms", "sums of bits", *SLOWLY_SCATTERED])
 def test_estimates_scatter_as_the_standard_errors_say(kind: str) -> None:
     rng, runs, users = np.random.default_rng(31), 100, 1_500

@@ -28,7 +28,6 @@ import hubbub as hb
 import strategies as own
 from counting import LEVEL, Scripted, counts, drawing, p_value, rest, worst_p_value
 from exactly import rows_of, sums_to_one, violations
-from gate_samples import sampled
 from hubbub import client
 from hubbub.client import MAX_EPSILON, MIN_EPSILON, Client, as_probability, epsilon_of_ratio
 from hubbub.mechanisms.survey_designs import SurveyDesign
@@ -300,7 +299,8 @@ FAULTS: dict[str, tuple[hb.Mechanism, Law]] = {  # that the same test rejects
 }
 
 
-@pytest.mark.parametrize("name", sampled(DRAWN, 2))
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", DRAWN)
 def test_real_draws_follow_the_matrix(name: str) -> None:
     assert worst_p_value(DRAWN[name], draws=200_000) > LEVEL
 
@@ -311,7 +311,8 @@ def test_the_same_test_rejects_planted_faults(name: str) -> None:
     assert worst_p_value(mechanism, drawing(mechanism, law), draws=200_000) < LEVEL
 
 
-@pytest.mark.parametrize("name", sampled(DRAWN, 2))
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", DRAWN)
 def test_simulated_draws_follow_the_matrix(name: str) -> None:
     mechanism = DRAWN[name]
     for position, value in enumerate(mechanism.domain.labels):

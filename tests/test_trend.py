@@ -83,6 +83,7 @@ def test_a_planted_step_is_found_where_it_is(step: tuple[dict[str, hb.Reports], 
     assert change.low[0] <= 0.12 <= change.high[0]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("yes", [[480, 520], [480, 521], [480, 522], [480, 523], [480, 524], [480, 560]])
 def test_two_periods_change_if_and_only_if_they_differ_as_groups(yes: list[int]) -> None:
     first, second = (hb.Reports.from_counts(COIN, [count, 1_000 - count]) for count in yes)
@@ -199,6 +200,7 @@ def test_the_narrowest_spans_have_no_boundary_in_common() -> None:
     assert _narrowest(rejected) == [Span(0, 3), Span(3, 4)]
 
 
+@pytest.mark.slow
 def test_nothing_is_named_where_nothing_changes() -> None:
     # 60 studies at 5%: more than 9 with a change have a probability of 0.1% (binomial).
     named = 0
@@ -253,6 +255,7 @@ def test_periods_with_unlike_mechanisms_are_followed() -> None:
 # -- smoothing -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("truth", "kind"),
     [

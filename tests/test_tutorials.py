@@ -56,6 +56,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_is_wrong_with_a_tutorial_is_noticed(fault: str, tmp_path: Path) -> None:
     text, told = FAULTS[fault]

@@ -29,7 +29,6 @@ from hypothesis import strategies as st
 
 import crashing
 import hubbub as hb
-from gate_samples import sampled
 from hubbub.core.errors import HubbubError
 from hubbub.intake import api
 from hubbub.intake.counting import continued_source, dated_source, partial_source, recent_marks, row_digests
@@ -193,7 +192,8 @@ def mark_of(tally: hb.Tally) -> Any:
 # -- exactly once ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("growing", "kind"), sampled([(each, kind) for each in SOURCES for kind in each.kinds], 2))
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(("growing", "kind"), [(each, kind) for each in SOURCES for kind in each.kinds])
 def test_what_has_come_since_is_counted_once(growing: Any, kind: str) -> None:
     source = growing(kind)
     first = [(step, step % 10) for step in range(1, 30)]
@@ -737,9 +737,10 @@ def _fill(server: Server, statement: str, enough: threading.Event, errors: list[
         errors.append(error)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("column", "kind"),
-    sampled([("id", "integer"), ("arrived", "time"), ("zoned", "time"), ("day", "date"), ("stamp", "text")], 2),
+    [("id", "integer"), ("arrived", "time"), ("zoned", "time"), ("day", "date"), ("stamp", "text")],
 )
 def test_a_table_that_grows_while_it_is_read(server: Server, column: str, kind: str) -> None:
     table = f"growing_{column}"

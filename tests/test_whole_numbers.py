@@ -241,6 +241,7 @@ def _with_outputs(table: Any, folder: Path) -> object:
 # -- values -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @every_source
 def test_values_to_privatize_follow_the_same_rule(source: str, tmp_path: Path) -> None:
     make, bits = SOURCES[source]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -272,7 +273,7 @@ class ProductChannel(Channel):
     def __init__(self, log_items: Floats, repeats: sparse.csr_array) -> None:
         self.values, self.patterns = log_items.shape[0], repeats.shape[0]
         self._by_item = np.ascontiguousarray(log_items.T)
-        self._repeats = repeats
+        self._repeats: Any = repeats  # the types of sparse indices would keep a type checker busy for ten seconds
         scale = np.zeros(self.patterns)
         for part in self._parts():
             top = self._logs(part).max(axis=1)
@@ -340,7 +341,7 @@ class ProductChannel(Channel):
         return gathered
 
 
-def product_channel(log_items: Floats, repeats: sparse.csr_array) -> Channel:
+def product_channel(log_items: Floats, repeats: Any) -> Channel:
     """Return the channel of patterns of several items: a matrix if that fits, a `ProductChannel` otherwise."""
     if log_items.shape[0] * repeats.shape[0] > MAX_KEPT_ENTRIES:
         return ProductChannel(log_items, repeats)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -68,7 +68,8 @@ def outputs_by_mechanism(reports: Reports, noise: Noise) -> list[WeightedOutputs
 def _of_several(block: Joint, users: Floats, noise: Noise) -> list[WeightedOutputs]:
     """Return the outputs of each mechanism, of users who sent several."""
     ends = np.cumsum([0, *(len(codes) for _, codes in block.sources)])
-    parts = [sparse.csr_array(block.repeats[:, first:last]) for first, last in pairwise(ends)]
+    repeats: Any = block.repeats  # the types of sparse indices would keep a type checker busy
+    parts = [sparse.csr_array(repeats[:, first:last]) for first, last in pairwise(ends)]
     numbers = np.stack([np.asarray(part.sum(axis=1)).ravel() for part in parts], axis=1).astype(np.float64)
     noises = [noise(mechanism, codes) for mechanism, codes in block.sources]
     shared = [mechanism.shared_noise for mechanism in block.mechanisms]
