@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where the environments of other tools are kept")
     parser.add_argument("--users", type=int, default=200_000)
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--limit", type=float, default=30.0, help="seconds of one run there")
+    parser.add_argument("--limit", type=float, default=10.0, help="seconds of one run there")
     parser.add_argument("--draws", type=int, default=40_000, help="reports of each of two values")
     parser.add_argument("--only", default="", help="protocols whose name begins so, such as 'pure-LDP HR'")
     options = parser.parse_args()

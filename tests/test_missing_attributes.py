@@ -181,7 +181,7 @@ STUDIES: dict[str, Callable[[], hb.Reports]] = {
 }
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.slow
 @pytest.mark.parametrize("study", STUDIES)
 def test_nothing_stops_at_what_is_missing(study: str) -> None:
     reports = STUDIES[study]()
