@@ -94,7 +94,7 @@ PAIRS = (
     Pair(MULTI, "L_SOUE", "LongitudinalUnary", _longitudinal("sue", "oue"), CLIPPED, True),
     Pair(MULTI, "L_OUE", "LongitudinalUnary", _longitudinal("oue", "oue"), CLIPPED, True),
     Pair(MULTI, "L_LH", "LongitudinalHashing", _with_memory("LongitudinalHashing"), CLIPPED, True),
-    Pair(MULTI, "dBitFlipPM", "DBitFlip", _plain("DBitFlip"), "ibu"),  # too many outputs to invert
+    Pair(MULTI, "dBitFlipPM", "DBitFlip", _plain("DBitFlip"), CLIPPED),
     Pair(PURE, "DE", "RandomizedResponse", _plain("RandomizedResponse"), RAW),
     Pair(PURE, "SUE", "Rappor", _plain("Rappor"), RAW),
     Pair(PURE, "OUE", "OptimizedUnary", _plain("OptimizedUnary"), RAW),
@@ -140,8 +140,15 @@ def _study(mechanism: hb.Mechanism, values: Any, method: str) -> tuple[float, fl
     start = time.perf_counter()
     outputs = mechanism.privatize(values)
     sent = time.perf_counter()
-    shares = hb.estimate(hb.Reports.from_outputs(mechanism, outputs), method).probabilities
+    shares = hb.estimate(_read(mechanism, outputs), method).probabilities
     return sent - start, time.perf_counter() - sent, shares
+
+
+def _read(mechanism: hb.Mechanism, outputs: Any) -> hb.Reports:
+    """Return reports; of one bit for each value their sums, which is all that aggregators there keep of them, too."""
+    if isinstance(mechanism, hb.Rappor | hb.OptimizedUnary | hb.Unary | hb.LongitudinalRappor | hb.LongitudinalUnary):
+        return hb.Reports.from_bit_counts(mechanism, mechanism.bit_counts(outputs), len(outputs))
+    return hb.Reports.from_outputs(mechanism, outputs)
 
 
 def errors(estimates: Floats, positions: NDArray[np.int64], size: int) -> dict[str, list[float]]:

@@ -6,10 +6,12 @@ sources that hand out chosen words, and counted over all of them where an enumer
 
 from __future__ import annotations
 
+import functools
 import math
+from bisect import bisect_right
 from collections import Counter
 from fractions import Fraction
-from itertools import accumulate, product
+from itertools import accumulate, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,18 @@ from numpy.typing import NDArray
 import hubbub as hb
 from counting import LEVEL, Scripted, p_value, rest, worst_p_value
 from hubbub import client
-from hubbub.sampling import BitFlipLaw, LineNoiseLaw, PlanarGeometricLaw, ResponseLaw, SubsetLaw, SystemSource, TableLaw
-from hubbub.sampling.compiled_draws import HEAD_WORDS, REDRAW, UNDECIDED, choose, flip, respond
+from hubbub.sampling import (
+    BitFlipLaw,
+    LineNoiseLaw,
+    PlanarGeometricLaw,
+    RandomSource,
+    ResponseLaw,
+    SubsetLaw,
+    SystemSource,
+    TableLaw,
+)
+from hubbub.sampling.bit_rows import OPEN, byte_table, draw_rows
+from hubbub.sampling.compiled_draws import REDRAW, UNDECIDED, choose, respond
 from hubbub.sampling.geometric_noise import LineNoise
 from hubbub.sampling.weight_tables import WeightTable
 
@@ -190,28 +202,28 @@ def test_a_tie_in_the_first_half_of_a_word_is_decided_by_all_further_digits() ->
 
 
 def test_a_tie_among_many_values_is_decided_by_all_further_digits() -> None:
-    law = ResponseLaw(65, 40, keep=(0x9000_0001 << 8) + 77)
+    law = ResponseLaw(5000, 40, keep=(0x9000_0001 << 8) + 77)
     for last in range(256):
-        lie = [] if last < 77 else rest(3, 71)
+        lie = [] if last < 77 else rest(3, 77)
         value = int(law.draw(np.array([1]), Scripted(0x9000_0001 << 32, *rest(last, 8), *lie))[0])
         assert value == (1 if last < 77 else 3)
     assert law.draw(np.array([1]), Scripted(0x9000_0000_FFFF_FFFF)).tolist() == [1]
-    assert law.draw(np.array([1]), Scripted(0x9000_0002 << 32 | 0xFFFF_FFFF)).tolist() == [64]
+    assert law.draw(np.array([1]), Scripted(0x9000_0002 << 32 | 0xFFFF_FFFF)).tolist() == [4999]
 
 
-@pytest.mark.parametrize("values", [2, 3, 64])
+@pytest.mark.parametrize("values", [2, 3, 64, 100, 4096])
 def test_each_of_few_values_has_as_many_quarter_words(values: int) -> None:
     lows = np.arange(2**16, dtype=np.uint32)
     drawn = respond(lows | np.uint32(2**31), np.zeros(lows.size, dtype=np.int64), values, top=5)
     assert np.bincount(drawn[drawn != REDRAW], minlength=values).tolist() == [2**16 // values] * values
 
 
-@pytest.mark.parametrize("values", [65, 1000, 3 * 2**18 + 1])
+@pytest.mark.parametrize("values", [5000, 10_000, 3 * 2**18 + 1])
 def test_each_value_has_as_many_half_words(values: int) -> None:
     rng = np.random.default_rng(values)
     for value in [0, 1, values - 1, *rng.integers(0, values, size=5).tolist()]:
         first, last = -(-(value << 32) // values), -(-((value + 1) << 32) // values)
-        if values <= 1000:  # too many to list: the ends decide
+        if values <= 10_000:  # too many to list: the ends decide
             lows = np.concatenate([np.arange(first, first + 1000), np.arange(last - 1000, last)])
         else:
             lows = np.arange(first, last)
@@ -229,8 +241,8 @@ def test_what_is_rejected_is_drawn_anew() -> None:
     assert script.left == []
     top = np.array([(law.keep >> 240) << 16], dtype=np.uint32)
     assert respond(top, np.array([0]), 5, law.keep >> 240).tolist() == [UNDECIDED]
-    many = ResponseLaw(65, 256, keep=1 << 250)
-    script = Scripted(2**63, 65 * 1234 + 2)
+    many = ResponseLaw(5000, 256, keep=1 << 250)
+    script = Scripted(2**63, 5000 * 1234 + 2)
     assert many.draw(np.array([4]), script).tolist() == [2]
     assert script.left == []
 
@@ -238,45 +250,84 @@ def test_what_is_rejected_is_drawn_anew() -> None:
 # -- bits -------------------------------------------------------------------------------------------------
 
 
-def every_lane(pattern: int) -> list[int]:
-    """Return the words of all 64 bits whose first digits are the same."""
-    return [(2**64 - 1) * ((pattern >> (HEAD_WORDS - 1 - plane)) & 1) for plane in range(HEAD_WORDS)]
+class Pieces(RandomSource):
+    """Hands out pieces of 16 bits as bytes, a list at each call and zeros after it; and numbers below a bound."""
+
+    secure = False
+
+    def __init__(self, calls: list[list[int]], *numbers: int) -> None:
+        self.calls, self.numbers = calls, list(numbers)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        raise NotImplementedError
+
+    def bytes(self, count: int) -> NDArray[np.uint8]:
+        pieces = self.calls.pop(0)
+        taken = np.zeros(count // 2, dtype=np.uint16)
+        taken[: len(pieces)] = pieces
+        return taken.view(np.uint8)
+
+    def below(self, bound: int) -> int:
+        number = self.numbers.pop(0)
+        assert 0 <= number < bound
+        return number
 
 
-def flipped(pattern: int, fresh: list[int], position: int, values: int, own: list[int], other: int) -> int:
-    """Draw one row by the kernel, from chosen first digits and bytes; `other` has sixteen digits."""
-    head, tail = other >> (16 - HEAD_WORDS), ((other << HEAD_WORDS) % 2**16).to_bytes(2, "big")
-    packed = np.zeros((1, -(-values // 8)), dtype=np.uint8)
-    words = np.array(every_lane(pattern) * -(-values // 64), dtype=np.uint64)
-    spare = fresh + [0] * (len(own) + 2 * values)
-    digits = (np.array(each, dtype=np.uint8) for each in (spare, own))
-    drawn, mine = digits
-    done = flip(words, drawn, np.array([position]), values, mine, head, np.frombuffer(tail, np.uint8), packed)
-    assert done == 1
-    return int.from_bytes(packed.tobytes(), "big")
+def pieces_of(*words: int) -> list[int]:
+    return [word >> shift & 0xFFFF for word in words for shift in (48, 32, 16, 0)]
 
 
-def test_other_bits_are_exact_over_all_digits() -> None:
-    """The second of two values, the first being true: all numbers of sixteen digits, by planes and bytes."""
-    other = 0xA7B9
-    ones = 0
-    for pattern in range(16):
-        open_ = pattern == other >> 12
-        for first in range(256) if open_ else [0]:
-            tied = open_ and first == (other >> 4) & 255
-            for second in range(256) if tied else [0]:
-                bit = flipped(pattern, [0, first, second], 0, 2, [0], other) == 0b01000000
-                ones += bit * (1 if tied else 256 if open_ else 65_536)
-    assert ones == other * 16  # of 2^20: four digits of planes, two bytes
+CHANCES = [
+    Fraction(hb.OptimizedUnary(COLOURS, 1.0).law.other, 2**256),
+    Fraction(hb.Rappor(COLOURS, 2.0).law.other, 2**256),
+    Fraction(1, 2), Fraction(1, 3), Fraction(10**6, 10**6 + 7), Fraction(1, 10**30), Fraction(0), Fraction(1),
+]  # fmt: skip
 
 
-def test_own_bits_are_exact_over_two_digits() -> None:
-    ones = 0
-    for first in range(256):
-        for second in range(256) if first == 171 else [0]:
-            bit = flipped(15, [first, second], 0, 2, [171, 9], 0) == 0b10000000
-            ones += bit * (1 if first == 171 else 256)
-    assert ones == 171 * 256 + 9
+@functools.cache
+def likely_first(chance: Fraction) -> tuple[list[int], list[Fraction]]:
+    """Return all bytes, and where each of them ends from 0 to 1."""
+    weights = [chance**ones * (1 - chance) ** (8 - ones) for ones in range(9)]
+    order = sorted(range(256), key=lambda byte: (-weights[byte.bit_count()], byte))
+    return order, list(accumulate(weights[byte.bit_count()] for byte in order))
+
+
+@pytest.mark.parametrize("chance", CHANCES, ids=str)
+def test_bytes_are_exact_at_every_border(chance: Fraction) -> None:
+    """A word below the first 64 bits of a border, one above them, and those bits with what decides after them."""
+    order, ends = likely_first(chance)
+    whole = chance.denominator**8
+    for border in set(ends):
+        head, left = divmod(int(border * whole) << 64, whole)
+        for word, later in ((head - 1, 0), (head + 1, 0), (head, left - 1), (head, left)):
+            if 0 <= word < 2**64 and 0 <= later < whole:
+                number = (word + Fraction(later, whole)) / 2**64
+                source = Pieces([[*pieces_of(word), 65535], [65535]], later)  # then the value's own bit, never one here
+                row = draw_rows(8, Fraction(0), chance, np.array([0]), source)
+                assert int(row[0, 0]) == order[bisect_right(ends, number)] & 127
+
+
+@pytest.mark.parametrize("chance", CHANCES, ids=str)
+def test_sixteen_bits_decide_only_where_all_further_ones_would_agree(chance: Fraction) -> None:
+    table = byte_table(chance)
+    order, ends = likely_first(chance)
+    assert table.order.tolist() == order
+    for place, (start, end) in enumerate(pairwise([Fraction(0), *ends])):
+        pieces = np.flatnonzero(table.places == place)
+        if pieces.size:
+            assert Fraction(int(pieces.max()) + 1, 2**16) <= end
+            assert Fraction(int(pieces.min()), 2**16) >= start
+    assert (table.places == OPEN).sum() <= 256
+
+
+@pytest.mark.parametrize("own", [Fraction(1, 2), Fraction(2, 3), Fraction(171 * 2**300 + 9, 2**308)], ids=str)
+def test_own_bits_are_exact_at_their_chance(own: Fraction) -> None:
+    head, left = divmod(own.numerator << 64, own.denominator)
+    cases = [(head - 1, None, 1), (head + 1, None, 0), (head, left, 0), *([(head, left - 1, 1)] if left else [])]
+    for word, later, bit in cases:
+        source = Pieces([[0, *pieces_of(word)]], *([] if later is None else [later]))
+        assert draw_rows(2, own, Fraction(0), np.array([1]), source).tolist() == [[64 * bit]]
+        assert source.numbers == []
 
 
 @pytest.mark.parametrize("values", [2, 8, 9, 63, 64, 65, 130])
@@ -284,36 +335,31 @@ def test_bits_lie_in_their_places_and_no_further(values: int) -> None:
     for position in {0, 1, values // 2, values - 1}:
         alone = 1 << (-(-values // 8) * 8 - 1 - position)
         every = ((1 << values) - 1) << (-values % 8)
-        assert flipped(15, [0], position, values, [1], 0x8000) == alone
-        assert flipped(0, [255], position, values, [1], 0x8000) == every - alone
-        assert flipped(0, [0], position, values, [1], 0x8000) == every
+        for own, other, expected in ((1, 0, alone), (0, 1, every - alone), (1, 1, every), (0, 0, 0)):
+            row = draw_rows(values, Fraction(own), Fraction(other), np.array([position]), SystemSource())
+            assert int.from_bytes(row.tobytes(), "big") == expected
 
 
-def test_each_open_bit_takes_a_byte_of_its_own() -> None:
-    # All numbers begin like the probability: the bytes decide, the last value's first.
-    fresh = [255, *[0, 255, 255, 0, 0], *[0] * 9]
-    assert flipped(0xA, fresh, 2, 6, [1], 0xA7B9) == 0b11000100
-    assert flipped(0xA, [0, 0x7B, 0x90, 0x7B, 0x8F, 255], 0, 4, [1], 0xA7B9) == 0b10100000
+def test_a_row_goes_on_after_what_64_bits_left_open() -> None:
+    """Two bytes of one row, and then its own bit; the next row begins anew."""
+    third, own = Fraction(1, 3), Fraction(2, 7)
+    table = byte_table(third)
+    piece = [int(np.flatnonzero(table.places == place)[0]) for place in range(4)]
+    head, left = divmod(2**8 << 64, 3**8)  # the first border
+    calls = [
+        [piece[1], *pieces_of(head)], pieces_of(head), pieces_of((2 << 64) // 7), [piece[2], piece[3], piece[1], 0]
+    ]  # fmt: skip
+    source = Pieces(calls, left, left - 1, (2 << 64) % 7 - 1)
+    rows = draw_rows(24, own, third, np.array([0, 20]), source)
+    zero, one, two, three = table.order[:4].tolist()
+    assert rows.tolist() == [[one | 128, one, zero], [two, three, one | 8]]
+    assert (source.calls, source.numbers) == ([], [])
 
 
-@pytest.mark.parametrize(("last", "bit"), [(0, 0), (-1, 1), (1, 0)])
-def test_digits_that_all_equal_the_probability_decide_for_zero(last: int, bit: int) -> None:
-    law = hb.Rappor(hb.Integers(0, 1), 2.0).law
-    size = law.width // 8
-    own = (law.own + last).to_bytes(size, "big")
-    other = ((law.other + last) << HEAD_WORDS) % (1 << law.width)
-    stream = own + other.to_bytes(size, "big")
-    stream += bytes(3 * size + 16 - len(stream))
-    head = law.other >> (law.width - HEAD_WORDS)
-    bytes_ = np.frombuffer(stream[: -(len(stream) % 8) or None], dtype="<u8").tolist()
-    rows = law.draw(np.array([0]), Scripted(*bytes_[: -(-(2 + 3 * size) // 8)], *every_lane(head)))
-    assert rows.tolist() == [[0b11000000 * bit]]
+def test_rows_go_on_where_the_pieces_ran_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hubbub.sampling import bit_rows
 
-
-def test_rows_go_on_where_the_bytes_ran_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.sampling import frequency_oracle_laws as pointing
-
-    monkeypatch.setattr(pointing, "CHUNK_BYTES", 40)
+    monkeypatch.setattr(bit_rows, "CHUNK_BYTES", 40)
     mechanism = MECHANISMS["rappor"]
     assert worst_p_value(mechanism, draws=30_000) > LEVEL
 
@@ -363,10 +409,10 @@ def test_a_row_that_its_pieces_do_not_finish_is_left_empty() -> None:
 
 
 def test_the_true_value_is_left_out_by_all_digits() -> None:
-    law = SubsetLaw(4, 2, 72, out=(0x1234 << 8) + 77)
+    law = SubsetLaw(4, 2, 24, out=(0x1234 << 8) + 77)
     taken = [bool(law._taken(1, Scripted(0x1234, *rest(last, 8)))[0]) for last in range(256)]
     assert taken == [last >= 77 for last in range(256)]
-    assert law._taken(2, Scripted(0x1233, 0x1235)).tolist() == [False, True]
+    assert law._taken(2, Scripted(0x1235_1233)).tolist() == [False, True]
 
 
 def test_subsets_in_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from hubbub.auditing.count_tests import (
 )
 from hubbub.auditing.distinguishing_events import sortable_keys, value_text
 from hubbub.core.arrays import Codes, Floats, Positions
+from hubbub.core.packed_bits import ones_in_rows
 from hubbub.mechanisms import SubsetSelection
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 
@@ -98,7 +99,7 @@ class _RowSums(NamedTuple):
 def _unpacked_sums(rows: Codes, positions: Positions, size: int, *, half: bool) -> _RowSums:
     own = _bit_of(rows, positions)
     if not half:
-        ones = np.bitwise_count(rows).sum(axis=1, dtype=np.int64) - own
+        ones = ones_in_rows(rows) - own
         return _RowSums(own, ones, np.full(len(rows), size - 1))
     width = (size + 1) // 2
     first = np.unpackbits(rows[:, : (width + 7) // 8], axis=1, count=width).sum(axis=1, dtype=np.int64)

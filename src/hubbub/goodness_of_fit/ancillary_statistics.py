@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.core.arrays import Codes, Floats, Positions
+from hubbub.core.packed_bits import ones_in_rows
 from hubbub.mechanisms import (
     CountMeanSketch,
     DBitFlip,
@@ -170,7 +171,7 @@ def _users_by_ones(rows: Callable[[slice], Codes], users: Floats, size: int) -> 
     step = max(1, CHUNK_BITS // size)
     for start in range(0, users.size, step):
         part = slice(start, start + step)
-        ones = np.bitwise_count(rows(part)).sum(axis=1, dtype=np.int64)
+        ones = ones_in_rows(rows(part))
         counts += np.bincount(ones, weights=users[part], minlength=size + 1)
     return counts
 

@@ -17,6 +17,7 @@ from hubbub.channels import AskedBitsChannel, Channel
 from hubbub.client import asked_parameters
 from hubbub.core.arrays import Array, Codes, Floats, Positions, as_integer
 from hubbub.core.errors import MechanismError, OutputError, shorten
+from hubbub.core.packed_bits import ones_in_rows
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import matrix_too_wide
 from hubbub.mechanisms.longitudinal import Longitudinal
@@ -43,7 +44,7 @@ class AskedBitsOutputs(OutputSpace):
         rows = self._rows.encode(outputs)
         asked, ones = rows[:, : self._width], rows[:, self._width :]
         padding = np.packbits(np.ones(self._buckets, dtype=bool))
-        odd = (np.bitwise_count(asked).sum(axis=1) != self._asked) | (ones & ~asked).any(axis=1)
+        odd = (ones_in_rows(asked) != self._asked) | (ones & ~asked).any(axis=1)
         odd |= (asked & ~padding).any(axis=1)
         if odd.any():
             place = int(np.argmax(odd))
@@ -126,7 +127,7 @@ class DBitFlip(Longitudinal):
     >>> usage = hb.DBitFlip(hb.Integers(0, 23), epsilon=2.0, buckets=8, bits=3)
     >>> sent = usage.privatize([7], rng=3)
     >>> usage.answers(sent)  # -1 where nothing was asked
-    array([[ 0,  0,  1, -1, -1, -1, -1, -1]], dtype=int8)
+    array([[ 0,  0,  0, -1, -1, -1, -1, -1]], dtype=int8)
     >>> usage.spent(1000), usage.spent_over_values(24)
     (2.0, 8.0)
     """
@@ -300,7 +301,7 @@ class DBitFlip(Longitudinal):
     def _log_of_others(self, codes: Codes) -> Floats:
         """Return the log-likelihood for values whose bucket was not asked."""
         right = -math.log1p(math.exp(-self.nats))
-        ones: Positions = np.bitwise_count(codes[:, codes.shape[1] // 2 :]).sum(axis=1, dtype=np.int64)
+        ones: Positions = ones_in_rows(codes[:, codes.shape[1] // 2 :])
         choices = math.lgamma(self._b + 1) - math.lgamma(self._d + 1) - math.lgamma(self._b - self._d + 1)
         return np.asarray(self._d * right - ones * self.nats - choices, dtype=np.float64)
 

@@ -417,30 +417,29 @@ def unique_codes(codes: Codes, counts: NDArray[np.int64], size: int | None) -> t
     """
     if size is not None and size <= 10 * max(1, codes.size):
         return np.arange(size), np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
-    distinct, back = index_codes(codes)
-    totals = np.zeros(distinct.shape[0], dtype=np.int64)
-    np.add.at(totals, back, counts)
-    return distinct, totals
+    if codes.shape[0] == 0:
+        return codes, counts
+    order, new = _in_order(codes)
+    return codes[order[new]], np.add.reduceat(counts[order], np.flatnonzero(new))
 
 
 def index_codes(codes: Codes) -> tuple[Codes, Positions]:
     """Return the distinct codes in a fixed order, and the position of each code among them."""
-    if codes.ndim == 1:
-        distinct, back = np.unique(codes, return_inverse=True)
-        return distinct, back.ravel()
-    rows = np.ascontiguousarray(codes)
-    keys = _row_keys(rows)
-    if keys is not None:
-        order = np.argsort(keys)
-        sorted_ = keys[order]
-        new = np.append(True, sorted_[1:] != sorted_[:-1])[: order.size]
-        back = np.empty(order.size, dtype=np.int64)
-        back[order] = np.cumsum(new) - 1
-        return rows[order[new]], back
-    order, new = _sorted_rows(rows.view(np.uint8).reshape(rows.shape[0], rows.shape[1] * rows.itemsize))
+    order, new = _in_order(codes)
     back = np.empty(order.size, dtype=np.int64)
     back[order] = np.cumsum(new) - 1
-    return rows[order[new]], back
+    return codes[order[new]], back
+
+
+def _in_order(codes: Codes) -> tuple[Positions, NDArray[np.bool_]]:
+    """Return the order of codes, and where in that order one differs from the one before."""
+    rows = np.ascontiguousarray(codes)
+    keys = rows if rows.ndim == 1 else _row_keys(rows)
+    if keys is None:
+        return _sorted_rows(rows.view(np.uint8).reshape(rows.shape[0], rows.shape[1] * rows.itemsize))
+    order = np.argsort(keys)
+    sorted_ = keys[order]
+    return order, np.append(True, sorted_[1:] != sorted_[:-1])[: order.size]
 
 
 def _row_keys(rows: Codes) -> NDArray[np.int64] | None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Array, Codes, as_array
 from hubbub.core.errors import OutputError, shorten
+from hubbub.core.packed_bits import ones_in_rows
 from hubbub.mechanisms.output_spaces import OutputSpace, parse_pair
 
 PACK_REMEDY = "pack with numpy.packbits(bits, axis=1)"
@@ -58,7 +59,7 @@ class BitRowOutputs(OutputSpace):
             got, expected = f"ones in the last {spare} unused bits", f"{self.length} bits, then zeros"
             raise self._wrong("bits beyond the last value are set", got, expected, PACK_REMEDY, code="spare-bits")
         if self._ones is not None and packed.size:
-            ones = np.bitwise_count(packed).sum(axis=1)
+            ones = ones_in_rows(packed)
             if (ones != self._ones).any():
                 position = int(np.argmax(ones != self._ones))
                 what, where = "a subset has the wrong size", f"{self._mechanism}, outputs, position {position}"

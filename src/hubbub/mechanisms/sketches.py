@@ -25,6 +25,7 @@ from hubbub.client import (
 )
 from hubbub.core.arrays import Array, Codes, Floats, Positions, as_integer
 from hubbub.core.errors import EstimateError, MechanismError
+from hubbub.core.packed_bits import ones_in_rows
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import matrix_too_wide
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle, Support
@@ -410,7 +411,7 @@ class CountMeanSketch(Sketch):
 
     def log_high(self, codes: Codes) -> Floats:
         """Return the log-likelihood of the bits for values whose bucket has a one."""
-        ones = np.bitwise_count(codes[:, NUMBER_BYTES:]).sum(axis=1, dtype=np.int64)
+        ones = ones_in_rows(codes[:, NUMBER_BYTES:])
         right, wrong = -math.log1p(math.exp(-self.epsilon / 2)), math.log(self._base)
         return np.asarray((ones - 1) * wrong + (self.width + 1 - ones) * right - math.log(self.hashes))
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hubbub.client import flip_parameters
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.core.errors import MechanismError
+from hubbub.core.packed_bits import ones_in_rows
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import matrix_too_wide
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle, Support
@@ -95,9 +96,32 @@ class UnaryEncoding(SetValuedOracle):
     def log_high(self, codes: Codes) -> Floats:
         """Return the product over all bits, with the value's own bit a one."""
         own_one, _, other_one, other_zero = self.log_bits
-        ones = np.bitwise_count(codes).sum(axis=1, dtype=np.int64)
+        ones = ones_in_rows(codes)
         flat: Floats = ones * other_one + (len(self.domain) - ones) * other_zero
         return flat + (own_one - other_one)
+
+    def bit_counts(self, outputs: object) -> Positions:
+        """Return how many outputs have a one for each value: all that `Reports.from_bit_counts` needs of them.
+
+        Parameters
+        ----------
+        outputs : array or list
+            One row of bits for each user, as `privatize` returns them.
+
+        Returns
+        -------
+        numpy.ndarray of int
+            A sum for each value, in the order of ``domain.labels``.
+
+        Examples
+        --------
+        >>> import hubbub as hb
+        >>> bits = hb.Rappor(hb.Categories(["a", "b", "c"]), epsilon=2.0)
+        >>> bits.bit_counts(["110", "010", "011"]).tolist()
+        [1, 3, 1]
+        """
+        codes = self.output_space.encode(outputs)
+        return self.support_counts(codes, np.ones(len(codes))).astype(np.int64)
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Draw every bit independently."""

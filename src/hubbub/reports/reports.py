@@ -179,8 +179,8 @@ class Reports(Portable):
         mechanism : Rappor, OptimizedUnary, LongitudinalRappor, LongitudinalUnary or BloomRappor
             The mechanism that the users ran.
         ones : array of int
-            How many users sent a one for each value, in the order of ``domain.labels``; of `BloomRappor` a row for each
-            cohort, with a sum for each bit.
+            How many users sent a one for each value, in the order of ``domain.labels``, as ``mechanism.bit_counts``
+            adds them up; of `BloomRappor` a row for each cohort, with a sum for each bit.
         users : int, or array of int
             How many users the sums are over; of `BloomRappor` the number in each cohort.
 

@@ -7,7 +7,7 @@ that these do not suffice.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,17 @@ from numpy.typing import NDArray
 from hubbub.core.arrays import Positions
 from hubbub.core.compiling import compiled
 
+if TYPE_CHECKING:
+    from hubbub.sampling.bit_rows import ByteTable
+
 Words = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
+Places = NDArray[np.int16]
 Pieces = NDArray[np.unsignedinteger[Any]]
 
 UNDECIDED = -1
 REDRAW = -2
-HEAD_WORDS = 4  # that decide most of 64 bits: one bit in 2^4 needs another byte
 GUIDE_BITS = 12  # leading bits of a word that select where to start looking
 
 
@@ -67,66 +70,58 @@ def _look_rows(words: Words, heads: Words, rows: Positions, drawn: Positions) ->
         drawn[place] = UNDECIDED if low < heads.shape[1] and heads[row, low] == word else low
 
 
-def _below(fresh: Bytes, used: int, digits: Bytes) -> tuple[bool, int]:
-    """Compare fresh bytes with digits until they differ; also return how many bytes are used then."""
-    for digit in digits:
-        drawn = fresh[used]
-        used += 1
-        if drawn != digit:
-            return drawn < digit, used
-    return False, used
+def _fill(
+    fresh: Pieces,
+    positions: Positions,
+    values: int,
+    order: Bytes,
+    places: Places,
+    heads: Words,
+    own: Pieces,
+    packed: Bytes,
+    column: int,
+) -> tuple[int, int, bool, np.uint64]:
+    """Draw rows of bits from pieces of 16 random bits, beginning with a column of the first row.
 
-
-_below_loop = compiled(_below, nogil=True)
-
-
-def _flip(
-    words: Words, fresh: Bytes, positions: Positions, values: int, own: Bytes, head: int, tail: Bytes, packed: Bytes
-) -> int:
-    """Draw rows of bits, 64 at a time: the first digits of 64 random numbers are the bits of `HEAD_WORDS` words.
-
-    A bit is one if its number is below a probability whose first `HEAD_WORDS` digits are `head`, and whose further ones
-    are the bytes of `tail`. One number in 2^PLANES begins like it, and is compared on by fresh bytes. The value's own
-    bit is drawn by bytes alone. Short rows share the 64 numbers. Return how many rows were finished before the bytes
-    could run out.
+    Return how many rows were finished, and which column of the next one is to be drawn: the first, or the one for
+    whose number all of the returned word was not enough (after the last, the value's own bit).
     """
-    used, blocks, share = 0, (values + 63) // 64, max(1, 64 // values)
-    one, none, all_ = np.uint64(1), np.uint64(0), ~np.uint64(0)
-    for first in range(0, positions.size, share):
-        sharing = min(share, positions.size - first)
-        if used + sharing * (own.size + values * tail.size) > fresh.size:  # no row can need more than that
-            return first
-        for block in range(blocks):
-            left = sharing * values - 64 * block
-            open_ = all_ if left >= 64 else all_ << np.uint64(64 - left)
-            row = none
-            for user in range(first, first + sharing):
-                mine = positions[user] - 64 * block
-                if 0 <= mine < 64:
-                    lane = one << np.uint64(63 - mine - (user - first) * values)
-                    open_ &= ~lane
-                    is_one, used = _below_loop(fresh, used, own)
-                    if is_one:
-                        row |= lane
-            for plane in range(HEAD_WORDS):
-                word = words[(first // share * blocks + block) * HEAD_WORDS + plane]
-                if (head >> (HEAD_WORDS - 1 - plane)) & 1:
-                    row |= open_ & ~word
-                    open_ &= word
-                else:
-                    open_ &= ~word
-            while open_ != none:
-                lane = open_ & (~open_ + one)
-                open_ ^= lane
-                is_one, used = _below_loop(fresh, used, tail)
-                if is_one:
-                    row |= lane
-            bits = min(64, values - 64 * block)
-            for user in range(first, first + sharing):
-                ones = (row << np.uint64((user - first) * values)) & (all_ << np.uint64(64 - bits))
-                for byte in range((bits + 7) // 8):
-                    packed[user, 8 * block + byte] = np.uint8((ones >> np.uint64(56 - 8 * byte)) & np.uint64(255))
-    return positions.size
+    used, columns, none = 0, packed.shape[1], np.uint64(0)
+    most, unused = own.size * (columns + 1), np.uint8(255 << (8 * columns - values) & 255)
+    for user in range(positions.size):
+        if used + most > fresh.size:  # no row can need more
+            return user, column, False, none
+        for byte in range(column, columns):
+            place = np.int64(places[fresh[used]])
+            used += 1
+            if place < 0:
+                word = np.uint64(fresh[used - 1])
+                for _ in range(3):
+                    word = (word << np.uint64(16)) | np.uint64(fresh[used])
+                    used += 1
+                place, high = 0, heads.size
+                while place < high:
+                    middle = (place + high) // 2
+                    if heads[middle] < word:
+                        place = middle + 1
+                    else:
+                        high = middle
+                if place < heads.size and heads[place] == word:
+                    return user, byte, True, word
+            packed[user, byte] = order[place]
+        mine, column = positions[user], 0
+        lane = np.uint8(128 >> (mine & 7))
+        packed[user, columns - 1] &= unused
+        packed[user, mine >> 3] &= ~lane
+        drawn = 0
+        while drawn < own.size and fresh[used + drawn] == own[drawn]:
+            drawn += 1
+        if drawn == own.size:
+            return user, columns, True, none
+        if fresh[used + drawn] < own[drawn]:
+            packed[user, mine >> 3] |= lane
+        used += drawn + 1
+    return positions.size, 0, False, none
 
 
 def _choose(pieces: Pieces, positions: Positions, taken: Flags, values: int, size: int, packed: Bytes) -> int:
@@ -164,7 +159,7 @@ def _choose(pieces: Pieces, positions: Positions, taken: Flags, values: int, siz
 _respond_loop = compiled(_respond, nogil=True)
 _look_loop = compiled(_look, nogil=True)
 _look_rows_loop = compiled(_look_rows, nogil=True)
-_flip_loop = compiled(_flip, nogil=True)
+_fill_loop = compiled(_fill, nogil=True)
 _choose_loop = compiled(_choose, nogil=True)
 
 
@@ -189,11 +184,14 @@ def look_up_rows(words: Words, heads: Words, rows: Positions) -> Positions:
     return drawn
 
 
-def flip(
-    words: Words, fresh: Bytes, positions: Positions, values: int, own: Bytes, head: int, tail: Bytes, packed: Bytes
-) -> int:
-    """Draw rows of bits into `packed`; return how many were finished."""
-    return cast("int", _flip_loop(words, fresh, positions, values, own, head, tail, packed))
+def fill_rows(
+    fresh: Pieces, positions: Positions, values: int, table: ByteTable, own: Pieces, packed: Bytes, column: int
+) -> tuple[int, int, int | None]:
+    """Draw rows of bits into `packed`, and return where it stopped: rows, column, and the word that was not enough."""
+    rows, column, is_open, word = _fill_loop(
+        fresh, positions, values, table.order, table.places, table.heads, own, packed, column
+    )
+    return rows, column, int(word) if is_open else None
 
 
 def choose(pieces: Pieces, positions: Positions, taken: Flags, values: int, size: int, packed: Bytes) -> int:

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Positions
 from hubbub.sampling.base import Law
+from hubbub.sampling.bit_rows import CHUNK_BYTES, draw_rows
 from hubbub.sampling.random_source import RandomSource
 
-CHUNK_BYTES = 4_000_000  # drawn at a time, for rows of bits
-FEW_VALUES = 64  # up to which half of 32 bits chooses one, and is seldom passed over
-SHORT_PIECES = 4096  # values up to which 16 bits choose one
+SHORT_PIECES = 4096  # values up to which 16 bits choose one, and are seldom passed over
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class EndResponseLaw(Law):
 
 def _half(values: int) -> int:
     """Return how many bits decide whether to keep the truth; as many choose a value."""
-    return 16 if values <= FEW_VALUES else 32
+    return 16 if values <= SHORT_PIECES else 32
 
 
 def _respond(values: int, top: int, keeps: Callable[[], bool], positions: Positions, source: RandomSource) -> Positions:
@@ -120,22 +119,9 @@ class BitFlipLaw(Law):
     other: int
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
-        """Compare the first digits of 64 bits at a time, and those that these leave open by further bytes."""
-        from hubbub.sampling.compiled_draws import HEAD_WORDS, flip
-
-        packed = np.empty((positions.size, -(-self.values // 8)), dtype=np.uint8)
-        head, rest = self.other >> (self.width - HEAD_WORDS), (self.other << HEAD_WORDS) % (1 << self.width)
-        own, tail = (np.frombuffer(one.to_bytes(self.width // 8, "big"), dtype=np.uint8) for one in (self.own, rest))
-        most = own.size * (self.values + 1)  # bytes that a row can need
-        share, words = max(1, 64 // self.values), -(-self.values // 64) * HEAD_WORDS  # rows that share words
-        step, done = share * max(1, CHUNK_BYTES // (8 * words)), 0
-        while done < positions.size:
-            part = positions[done : done + step]
-            expected = part.size * (self.values // 2**HEAD_WORDS + 2)
-            fresh = source.bytes(expected + expected // 16 + min(share, part.size) * most)
-            shared = -(-part.size // share) * words
-            done += flip(source.words(shared), fresh, part, self.values, own, head, tail, packed[done:])
-        return packed
+        """Look up eight bits at a time."""
+        whole = 1 << self.width
+        return draw_rows(self.values, Fraction(self.own, whole), Fraction(self.other, whole), positions, source)
 
 
 @dataclass(frozen=True)
@@ -163,8 +149,9 @@ class SubsetLaw(Law):
         return packed
 
     def _taken(self, count: int, source: RandomSource) -> NDArray[np.bool_]:
-        words, top, rest = source.words(count), self.out >> (self.width - 64), self.width - 64
-        taken = words > np.uint64(top)
-        for place in np.flatnonzero(words == np.uint64(top)):
+        rest = self.width - 16
+        pieces, top = source.bytes(2 * count).view(np.uint16), self.out >> rest
+        taken = pieces > top
+        for place in np.flatnonzero(pieces == top):
             taken[place] = (top << rest) | source.number(rest) >= self.out
         return taken

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Positions
 from hubbub.sampling.base import Law
+from hubbub.sampling.bit_rows import draw_rows, head_of
 from hubbub.sampling.random_source import RandomSource
-
-CHUNK_BITS = 1_000_000  # drawn at a time
 
 
 @dataclass(frozen=True)
@@ -23,8 +22,7 @@ class TwoAnswerLaw(Law):
 
     def draw(self, positions: Positions, source: RandomSource) -> Positions:
         """Compare the first 64 bits, and where they are equal what is left of the fraction."""
-        top = [min((chance.numerator << 64) // chance.denominator, 2**64 - 1) for chance in self.chances]
-        heads = np.array(top, dtype=np.uint64)[positions]
+        heads = np.array([head_of(chance) for chance in self.chances], dtype=np.uint64)[positions]
         words = source.words(positions.size)
         drawn = (words >= heads).astype(np.int64)
         for place in np.flatnonzero(words == heads):
@@ -43,12 +41,5 @@ class FractionFlipLaw(Law):
     other: Fraction
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
-        """Draw every bit as one of two answers, for some users at a time."""
-        packed = np.empty((positions.size, -(-self.values // 8)), dtype=np.uint8)
-        answers, step = TwoAnswerLaw((self.other, self.own)), max(1, CHUNK_BITS // self.values)
-        for first in range(0, positions.size, step):
-            mine = positions[first : first + step]
-            is_own = mine[:, None] == np.arange(self.values)
-            drawn = answers.draw(is_own.ravel().astype(np.int64), source).reshape(is_own.shape)
-            packed[first : first + step] = np.packbits(drawn == 0, axis=1)
-        return packed
+        """Look up eight bits at a time."""
+        return draw_rows(self.values, self.own, self.other, positions, source)
