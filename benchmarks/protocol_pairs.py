@@ -22,7 +22,6 @@ Build = Callable[[Any, hb.Domain, float, float], hb.Mechanism]  # hubbub, domain
 HASHES, WIDTH = 64, 128  # of sketches, as in peers/run_protocols_pure_ldp.py
 COHORTS, BLOOM_BITS, BLOOM_HASHES = 8, 32, 2
 CLIPPED, RAW = "inv-n", "inv"  # what the tools do with inverted shares: cut at 0 and normalised; nothing
-TIMED_RUNS = 3
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def here(name: str, folder: str, size: int, epsilon: float, first: float, runs: 
     positions = np.load(Path(folder) / "values.npy")
     values = mechanism.domain.labels[positions]
     _study(mechanism, values[:2_000], pair.method)  # what is compiled is compiled
-    timed = [_study(mechanism, values, pair.method) for _ in range(TIMED_RUNS)]
+    timed = [_study(mechanism, values, pair.method) for _ in range(runs)]
     estimates = [_study(mechanism, values[:fewer], pair.method)[2] for _ in range(runs)]
     return {
         "client": float(np.median([each[0] for each in timed])) / len(values),

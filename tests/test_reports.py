@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
 from typing import Any
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 import hubbub as hb
 import strategies as own
+from hubbub.channels import structured_only
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.reports import BitSums, Joint, Singles
 
@@ -375,6 +377,29 @@ def test_sums_of_bits_invert_like_full_reports(kind: type[hb.Rappor | hb.Optimiz
     assert "approximate" in hb.estimate(sums, "ibu").status
     assert sums.approximate
     assert not full.approximate
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        hb.Rappor(hb.Integers(0, 10), 2.0),
+        hb.OptimizedUnary(hb.Integers(0, 10), 2.0),
+        hb.Unary(hb.Integers(0, 10), 0.7, 0.1),
+        hb.LongitudinalRappor(hb.Integers(0, 10), 3.0, 2.0),
+        hb.LongitudinalUnary(hb.Integers(0, 10), 3.0, 1.5),
+    ],
+    ids=lambda mechanism: type(mechanism).__name__,
+)
+@pytest.mark.parametrize("structured", [False, True])
+def test_bits_of_outputs_are_added_up(mechanism: Any, structured: bool) -> None:
+    outputs = mechanism.privatize(np.arange(1000) % 11, rng=1)
+    with structured_only() if structured else contextlib.nullcontext():
+        ones = mechanism.bit_counts(outputs)
+    assert ones.tolist() == np.unpackbits(outputs, axis=1)[:, :11].sum(axis=0).tolist()
+    assert hb.Reports.from_bit_counts(mechanism, ones, 1000).users == 1000
+    assert mechanism.bit_counts(outputs[:0]).tolist() == [0] * 11
+    with pytest.raises(hb.OutputError, match="wrong length"):
+        mechanism.bit_counts(outputs[:, :1])
 
 
 def test_sums_of_bits_add() -> None:

@@ -139,12 +139,14 @@ def as_integers(
     kind = array.dtype.kind
     if array.size == 0:
         return np.zeros(array.shape, dtype=np.int64)
+    if kind == "i":
+        return array.astype(np.int64)
     if kind == "f":
         whole = np.isfinite(array) & (np.floor(array) == array)
     elif kind == "O":
         whole = np.array([as_whole(value) is not None for value in array.ravel().tolist()]).reshape(array.shape)
     else:
-        whole = np.full(array.shape, kind in "iu")
+        whole = np.full(array.shape, kind == "u")
     fits = np.ones(array.shape, dtype=bool)
     if kind in "ufO":
         numbers = array[whole].astype(np.float64) if array.dtype == np.float16 else array[whole]  # 2^63 is no float16

@@ -118,7 +118,10 @@ class Integers(LineDomain):
     def find(self, values: object) -> Positions:
         """Return positions, -1 for what is not in the domain."""
         numbers = as_integers(values, DomainError, where="values", expected=self.describe())
-        return np.where((numbers >= self.low) & (numbers <= self.high), numbers - self.low, -1)
+        with np.errstate(over="ignore"):  # far numbers wrap around, and stay outside
+            positions = np.asarray(numbers - self.low)
+        outside = positions.view(np.uint64) >= np.uint64(len(self))
+        return np.where(outside, -1, positions) if outside.any() else positions
 
     def fields(self) -> dict[str, Any]:
         """Return both limits, as study files hold them."""

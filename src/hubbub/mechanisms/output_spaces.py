@@ -420,7 +420,7 @@ def unique_codes(codes: Codes, counts: NDArray[np.int64], size: int | None) -> t
     if codes.shape[0] == 0:
         return codes, counts
     order, new = _in_order(codes)
-    return codes[order[new]], np.add.reduceat(counts[order], np.flatnonzero(new))
+    return np.take(codes, order[new], axis=0), np.add.reduceat(counts[order], np.flatnonzero(new))
 
 
 def index_codes(codes: Codes) -> tuple[Codes, Positions]:
@@ -428,7 +428,7 @@ def index_codes(codes: Codes) -> tuple[Codes, Positions]:
     order, new = _in_order(codes)
     back = np.empty(order.size, dtype=np.int64)
     back[order] = np.cumsum(new) - 1
-    return codes[order[new]], back
+    return np.take(codes, order[new], axis=0), back
 
 
 def _in_order(codes: Codes) -> tuple[Positions, NDArray[np.bool_]]:
