@@ -99,11 +99,11 @@ def _fill(
                 for _ in range(3):
                     word = (word << np.uint64(16)) | np.uint64(fresh[used])
                     used += 1
-                place, high = 0, heads.size
+                place, high = np.int64(0), np.int64(heads.size)
                 while place < high:
-                    middle = (place + high) // 2
+                    middle = (place + high) // np.int64(2)
                     if heads[middle] < word:
-                        place = middle + 1
+                        place = middle + np.int64(1)
                     else:
                         high = middle
                 if place < heads.size and heads[place] == word:
