@@ -106,7 +106,9 @@ def compared(pair: Pair, theirs: dict[str, Any], folder: Path, options: argparse
         "tool": pair.tool,
         "protocol": pair.protocol,
         "here": f"`{pair.needs}`",
-        "faster": f"{slow / quick:.0f}",
+        "faster": f"{int(slow / quick)}"
+        if slow >= quick
+        else f"{slow / quick:.2f}",  # never rounded up to what is asked
         "error": f"{ratio:.2f} ± {noise:.2f}",
         "there": f"at least {bound:.2f}{verdict}",
         "proven": proof.removesuffix(" proven"),

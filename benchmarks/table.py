@@ -164,13 +164,14 @@ def with_protocols(text: str, rows: list[dict[str, Any]]) -> str:
     head += "|---|---|---|---|---|---|---|\n"
     figures = [row["figures"] for row in rows if "figures" in row]
     text = _filled(text, head, [tuple(figure[name] for name in FIGURES) for figure in figures])
-    faster = [int(figure["faster"]) for figure in figures]
+    faster = [float(figure["faster"]) for figure in figures]
     errors = [row["holds"] for row in rows if row["measured"].startswith("mean squared error")]
     proofs = [row["holds"] for row in rows if row["measured"].startswith("epsilon of one report")]
     sentence = (
-        f"Of {len(figures)} protocols, hubbub is {min(faster)} to {max(faster)} times as fast, at least 20 times in "
-        f"{sum(each >= 20 for each in faster)}; its mean squared error is no larger, within three standard errors of "
-        f"the simulation, in {sum(errors)} of {len(errors)}; its epsilon is proven in {sum(proofs)} of {len(proofs)}.\n"
+        f"Of {len(figures)} protocols, hubbub is {min(faster):g} to {max(faster):g} times as fast, at least 20 times "
+        f"in {sum(each >= 20 for each in faster)}; its mean squared error is no larger, within three standard errors "
+        f"of the simulation, in {sum(errors)} of {len(errors)}; its epsilon is proven in {sum(proofs)} of "
+        f"{len(proofs)}.\n"
     )
     return SUMMARY.sub(lambda match: match[1] + sentence + match[2], text)
 

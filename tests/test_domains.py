@@ -27,6 +27,14 @@ def city(columns: int, rows: int, cells: list[int] | None = None) -> hb.Grid:
     return hb.Grid.over(south=SOUTH, west=WEST, north=NORTH, east=EAST, columns=columns, rows=rows, cells=cells)
 
 
+def test_integers_at_the_ends_of_64_bits_are_outside_of_small_domains() -> None:
+    """Their distance to the lowest value does not fit into 64 bits."""
+    far = np.array([-(2**63), 2**63 - 1, -6, 10, -5, 9])
+    assert hb.Integers(-5, 9).find(far).tolist() == [-1, -1, -1, -1, 0, 14]
+    assert [int(hb.Integers(-5, 9).find(number)) for number in far[:2]] == [-1, -1]
+    assert hb.Integers(-5, 9).find(np.array([250, 9], dtype=np.uint8)).tolist() == [-1, 14]
+
+
 # -- what holds for every domain --------------------------------------------------------------------------
 
 

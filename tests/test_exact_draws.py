@@ -251,7 +251,7 @@ def test_what_is_rejected_is_drawn_anew() -> None:
 
 
 class Pieces(RandomSource):
-    """Hands out pieces of 16 bits as bytes, a list at each call and zeros after it; and numbers below a bound."""
+    """Hands out pieces of 16 bits, a list at each call and zeros after it; and numbers below a bound."""
 
     secure = False
 
@@ -259,13 +259,8 @@ class Pieces(RandomSource):
         self.calls, self.numbers = calls, list(numbers)
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        raise NotImplementedError
-
-    def bytes(self, count: int) -> NDArray[np.uint8]:
         pieces = self.calls.pop(0)
-        taken = np.zeros(count // 2, dtype=np.uint16)
-        taken[: len(pieces)] = pieces
-        return taken.view(np.uint8)
+        return np.array([*pieces, *[0] * (4 * count - len(pieces))], dtype=np.uint16).view(np.uint64)
 
     def below(self, bound: int) -> int:
         number = self.numbers.pop(0)

@@ -341,15 +341,16 @@ class ProductChannel(Channel):
         return gathered
 
 
-def product_channel(log_items: Floats, repeats: Any) -> Channel:
+def product_channel(log_items: Floats, repeats: sparse.csr_array) -> Channel:
     """Return the channel of patterns of several items: a matrix if that fits, a `ProductChannel` otherwise."""
     if log_items.shape[0] * repeats.shape[0] > MAX_KEPT_ENTRIES:
         return ProductChannel(log_items, repeats)
     by_item = np.ascontiguousarray(log_items.T)
+    rows: Any = repeats  # as above
     return DenseChannel.from_logs(
         log_items.shape[0],
         repeats.shape[0],
-        lambda part: np.asarray(sparse.csr_array(repeats[part]) @ by_item).T,
+        lambda part: np.asarray(sparse.csr_array(rows[part]) @ by_item).T,
         terms=_most_items(repeats),
     )
 

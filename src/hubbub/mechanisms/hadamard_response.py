@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -32,22 +33,22 @@ class ListedSets(SetValuedOracle):
     """
 
     @property
+    @abstractmethod
     def output_count(self) -> int:
         """The number of outputs."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def set_size(self) -> int:
         """The number of outputs in a value's set."""
-        raise NotImplementedError
 
+    @abstractmethod
     def members(self, positions: Positions, places: Positions) -> Positions:
         """Return the outputs at places (from 0) in the sets of values."""
-        raise NotImplementedError
 
+    @abstractmethod
     def holds(self, codes: Codes, positions: Positions) -> NDArray[np.bool_]:
         """Return whether outputs are in the sets of values; both broadcast against each other."""
-        raise NotImplementedError
 
     @property
     def outputs(self) -> Array:
