@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ PATTERN_PARTS = 16  # into which the patterns are split for sums over all of the
 
 class SetChannel(Channel):
     """Likelihood 1 for the values in a pattern's set and `low` for all others, times ``exp(log_scale)``."""
+
+    takes_rows: ClassVar[bool] = False  # whether `members` and `holders` take a leading batch axis
 
     def __init__(self, values: int, log_scale: Floats, low: float, among: Positions | None) -> None:
         self.values, self.patterns = values if among is None else among.size, log_scale.size
@@ -80,13 +83,21 @@ class SetChannel(Channel):
 
     def _combined(self, numbers: Floats, inside: Callable[[Floats], Floats], low: float, size: int) -> Floats:
         """Return low times the sum of all numbers, and the rest of 1 times the sum of those inside each set."""
-        if numbers.ndim > 1:
+        if numbers.ndim > 1 and not self.takes_rows:
             each = [self._combined(row, inside, low, size) for row in numbers.reshape(-1, numbers.shape[-1])]
             return np.reshape(each, (*numbers.shape[:-1], size))
         sums = inside(np.ascontiguousarray(numbers))
         sums *= 1.0 - low
-        sums += low * float(numbers.sum())
+        sums += low * numbers.sum(axis=-1, keepdims=True)
         return sums
+
+    def _over_all(self, weights: Floats) -> Floats:
+        """Return the weights of all values, 0 for those that are not among these."""
+        if self._among is None:
+            return weights
+        full = np.zeros((*weights.shape[:-1], self._whole))
+        full[..., self._among] = weights
+        return full
 
     def _kept(self, positions: Positions) -> Positions:
         return positions if self._among is None else self._among[positions]

@@ -17,6 +17,8 @@ from hubbub.core.arrays import Floats, Positions
 class WindowChannel(SetChannel):
     """The set of pattern i are the `width` values that end at `codes[i]`, as far as these exist."""
 
+    takes_rows = True
+
     def __init__(
         self,
         codes: Positions,
@@ -39,19 +41,16 @@ class WindowChannel(SetChannel):
 
     def members(self, weights: Floats) -> Floats:
         """Return for each pattern the total weight of the values in its set."""
-        full = weights
-        if self._among is not None:
-            full = np.zeros(self._whole)
-            full[self._among] = weights
-        sums = window_sums(full, self._width, before=self._width - 1, count=self._whole + self._width - 1)
+        count = self._whole + self._width - 1
+        sums = window_sums(self._over_all(weights), self._width, before=self._width - 1, count=count)
         chosen: Floats = sums[..., self._codes]
         return chosen
 
     def holders(self, weights: Floats) -> Floats:
         """Return for each value the total weight of the patterns whose set holds it."""
-        sent = np.bincount(self._codes, weights=weights, minlength=self._whole + self._width - 1).astype(np.float64)
+        sent = sums_by_place(self._codes, weights, self._whole + self._width - 1)
         sums = window_sums(sent, self._width, before=0, count=self._whole)
-        return sums if self._among is None else sums[self._among]
+        return sums if self._among is None else sums[..., self._among]
 
     @property
     def member_additions(self) -> float:
@@ -74,15 +73,30 @@ class WindowChannel(SetChannel):
 
 
 def window_sums(numbers: Floats, width: int, *, before: int, count: int) -> Floats:
-    """Return the sums of `count` windows of `width` numbers each; the first one begins `before` places in front."""
+    """Return the sums of `count` windows of `width` numbers each; the first one begins `before` places in front.
+
+    Windows slide along the last axis.
+    """
     blocks = -(-(count + width - 1) // width) + 1
-    padded = np.zeros(blocks * width)
-    kept = numbers[: max(0, padded.size - before)]
-    padded[before : before + kept.size] = kept
-    table = padded.reshape(blocks, width)
-    begun = np.cumsum(table, axis=1).ravel()
-    left = np.cumsum(table[:, ::-1], axis=1)[:, ::-1].ravel()
-    first = np.arange(count)
+    rows = numbers.shape[:-1]
+    padded = np.zeros((*rows, blocks * width))
+    kept = numbers[..., : max(0, blocks * width - before)]
+    padded[..., before : before + kept.shape[-1]] = kept
+    table = padded.reshape(*rows, blocks, width)
+    begun = np.cumsum(table, axis=-1).reshape(padded.shape)
+    left = np.cumsum(table[..., ::-1], axis=-1)[..., ::-1].reshape(padded.shape)
+    sums: Floats = left[..., :count]
     # A window that is a whole block is one running sum; any other one ends inside the next block.
-    ends = np.where(first % width == 0, 0.0, begun[first + width - 1])
-    return left[first] + ends
+    ends = begun[..., width - 1 : width - 1 + count]
+    ends[..., ::width] = 0.0
+    return sums + ends
+
+
+def sums_by_place(places: Positions, weights: Floats, size: int) -> Floats:
+    """Return the sum of the weights at each of `size` places, along the last axis."""
+    if weights.ndim == 1:
+        return np.bincount(places, weights, size).astype(np.float64, copy=False)
+    rows = weights.reshape(-1, weights.shape[-1])
+    shifted = places + size * np.arange(len(rows))[:, None]
+    sums = np.bincount(shifted.ravel(), rows.ravel(), size * len(rows)).astype(np.float64, copy=False)
+    return sums.reshape(*weights.shape[:-1], size)

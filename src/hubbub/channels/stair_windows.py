@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from hubbub.channels.base import line_maxima
 from hubbub.channels.bit_sets import SetChannel
-from hubbub.channels.sliding_window import window_sums
+from hubbub.channels.sliding_window import sums_by_place, window_sums
 from hubbub.core.arrays import Floats, Positions
 
 
 class StairChannel(SetChannel):
     """The set of pattern i are the values from `starts[i]` to before `stops[i]`."""
+
+    takes_rows = True
 
     def __init__(
         self,
@@ -44,16 +46,13 @@ class StairChannel(SetChannel):
 
     def members(self, weights: Floats) -> Floats:
         """Return for each pattern the total weight of the values in its interval."""
-        full = weights
-        if self._among is not None:
-            full = np.zeros(self._whole)
-            full[self._among] = weights
-        sums = np.empty(self.patterns)
-        sums[self._first] = np.cumsum(full)[self._stops[self._first] - 1]
-        sums[self._last] = np.cumsum(full[::-1])[::-1][self._starts[self._last]]
+        full = self._over_all(weights)
+        sums = np.empty((*full.shape[:-1], self.patterns))
+        sums[..., self._first] = np.cumsum(full, axis=-1)[..., self._stops[self._first] - 1]
+        sums[..., self._last] = _sums_onwards(full)[..., self._starts[self._last]]
         if self._inner.any():
             windows = window_sums(full, self._width, before=0, count=self._whole)
-            sums[self._inner] = windows[self._starts[self._inner]]
+            sums[..., self._inner] = windows[..., self._starts[self._inner]]
         return sums
 
     def holders(self, weights: Floats) -> Floats:
@@ -61,14 +60,13 @@ class StairChannel(SetChannel):
         size = self._whole
 
         def sent(ends: Positions, which: NDArray[np.bool_]) -> Floats:
-            return np.bincount(ends[which], weights[which], minlength=size).astype(np.float64, copy=False)
+            return sums_by_place(ends[which], weights[..., which], size)
 
-        sums: Floats = np.cumsum(sent(self._stops - 1, self._first)[::-1])[::-1]
-        sums = sums + np.cumsum(sent(self._starts, self._last))
+        sums = _sums_onwards(sent(self._stops - 1, self._first))
+        sums = sums + np.cumsum(sent(self._starts, self._last), axis=-1)
         if self._inner.any():
             sums += window_sums(sent(self._starts, self._inner), self._width, before=self._width - 1, count=size)
-        kept: Floats = sums if self._among is None else sums[self._among]
-        return kept
+        return sums if self._among is None else sums[..., self._among]
 
     @property
     def member_additions(self) -> float:
@@ -88,3 +86,8 @@ class StairChannel(SetChannel):
     def local_maxima(self, scores: Floats) -> Positions:
         """Return the values whose score neither neighbour exceeds."""
         return line_maxima(scores)
+
+
+def _sums_onwards(numbers: Floats) -> Floats:
+    """Return the sum of each number and of all after it."""
+    return np.cumsum(numbers[..., ::-1], axis=-1)[..., ::-1]

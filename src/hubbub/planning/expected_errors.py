@@ -8,7 +8,7 @@ wider where the truth has zeros, whose cutoffs are larger.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -20,9 +20,11 @@ from hubbub.intervals.deviance_cutoff import chi_square
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
 from hubbub.likelihood import Likelihood
 from hubbub.planning.answers import SettingResult, Widths
-from hubbub.planning.parallel import PREPARING, Task, as_part, run_parallel
+from hubbub.planning.parallel import PREPARING, Task, as_part, as_share, run_parallel
+from hubbub.planning.race import race as run_race
 from hubbub.planning.repeated_studies import ReportShare, SimulatedStudies
 from hubbub.planning.simulator import Simulator
+from hubbub.planning.studies_ahead import simulate_ahead
 from hubbub.planning.truths import AssumedTruth
 from hubbub.planning.user_simulation import draw_reports
 
@@ -30,8 +32,7 @@ STUDIES_SHARE = 0.9  # of the work for a setting; the rest is for interval width
 WIDTHS_BATCH = -1  # the number of the batch that draws reports for interval widths
 MAX_LIKELIHOOD_ENTRIES = 2_000_000  # patterns times values
 MIN_USERS = 2  # one user has no interval
-SCREENING_RUNS = 4  # studies after which a candidate may be left
-RACE_SECONDS = 30.0  # of estimated work for all candidates that stay
+NO_POSITIONS: Positions = np.empty(0, dtype=np.int64)
 
 
 def expected_errors(
@@ -44,52 +45,37 @@ def expected_errors(
 ) -> Generator[Progress, None, list[SettingResult]]:
     """Return the errors of studies with some number of users, in order, yielding progress.
 
-    The result of a setting depends on the seed, not on the other settings, unless they `race`: then a candidate is left
-    after a few studies if all of its errors are larger than all of the best one's of the same epsilon, or of all if
-    they have the `same_privacy`. `positions` are those of the values whose interval widths are wanted.
+    The result of a setting depends on the seed, not on the other settings, unless they `race`: then a candidate may be
+    left after a few studies. `positions` are those of the values whose interval widths are wanted.
     """
     yield PREPARING
     entrants = list(settings)
     if not race:
-        return (yield from run_parallel([_task(studies, users, level, positions) for studies, users in entrants]))
-    few = [(studies.repeated(SCREENING_RUNS), users) for studies, users in entrants]
-    screening = [_task(studies, users, level, np.empty(0, dtype=np.int64)) for studies, users in few]
-    first = yield from as_part(run_parallel(screening), 0, 2)
-    stays = _that_stay(few, same_privacy=same_privacy)
-    seconds = RACE_SECONDS / max(1, sum(stays))
+        tasks = [_task(studies, users, level, positions) for studies, users in entrants]
+        return (yield from _simulated(entrants, tasks))
+    raced = yield from as_part(run_race(entrants, same_privacy=same_privacy), 0, 2)
+    entrants = [(each.studies, users) for each, (_, users) in zip(raced, entrants, strict=True)]
     tasks = [
-        _task(studies.within(seconds), users, level, positions)
-        for (studies, users), kept in zip(entrants, stays, strict=True)
-        if kept
+        _task(studies, users, level, NO_POSITIONS if each.left else positions)
+        for each, (studies, users) in zip(raced, entrants, strict=True)
     ]
-    last = iter((yield from as_part(run_parallel(tasks), 1, 2)))
-    return [next(last) if kept else replace(own, screened=True) for own, kept in zip(first, stays, strict=True)]
+    results = yield from as_part(_simulated(entrants, tasks), 1, 2)
+    return [replace(result, screened=each.left) for result, each in zip(results, raced, strict=True)]
+
+
+def _simulated(
+    entrants: Sequence[tuple[SimulatedStudies, int]], tasks: Sequence[Task[SettingResult]]
+) -> Generator[Progress, None, list[SettingResult]]:
+    """Simulate long studies in parallel, then what is left to be done for each setting."""
+    ahead = [task.cost for task, (studies, users) in zip(tasks, entrants, strict=True) if studies.waiting(users)]
+    share = sum(ahead) / (sum(task.cost for task in tasks) or 1.0)
+    yield from as_share(simulate_ahead(entrants), 0.0, share)
+    return (yield from as_share(run_parallel(tasks), share, 1.0))
 
 
 def _task(studies: SimulatedStudies, users: int, level: float, positions: Positions | None) -> Task[SettingResult]:
     work = partial(_setting_result, studies, users, level, positions)
-    description = f"{studies.candidate.description}, {users:,} users, {studies.truth.name}"
-    return Task(work, studies.cost(users), description)
-
-
-def _that_stay(settings: list[tuple[SimulatedStudies, int]], *, same_privacy: bool) -> list[bool]:
-    """Return which candidates may be the best of those with as many users, the same truth and the same privacy.
-
-    If two candidates had the same errors, all of the one's would be larger than all of the other's in one of 70 cases
-    (four studies each).
-    """
-    errors = [studies.predict(users, lambda _: None).near.of(studies.distance) for studies, users in settings]
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for place, (studies, users) in enumerate(settings):
-        own = studies.candidate
-        epsilon = None if same_privacy else own.epsilon
-        groups.setdefault((users, studies.truth.name, epsilon, own.reports_per_user), []).append(place)
-    stays = [True] * len(settings)
-    for members in groups.values():
-        best = min(members, key=lambda place: float(np.median(errors[place])))
-        for place in members:
-            stays[place] = float(errors[place].min()) <= float(errors[best].max())
-    return stays
+    return Task(work, studies.cost(users), studies.description(users))
 
 
 def _setting_result(

@@ -68,9 +68,18 @@ def run_parallel(tasks: Sequence[Task[T]]) -> Generator[Progress, None, list[T]]
 
 def as_part(run: Generator[Progress, None, T], number: int, parts: int) -> Generator[Progress, None, T]:
     """Run one of several parts, counted from 0, and yield the progress of the whole."""
+    if parts == 1:
+        return run
+    return as_share(run, number / parts, (number + 1) / parts, f"part {number + 1} of {parts}: ")
+
+
+def as_share(
+    run: Generator[Progress, None, T], first: float, last: float, prefix: str = ""
+) -> Generator[Progress, None, T]:
+    """Run what goes from one share of the whole to another, and yield the progress of the whole."""
 
     def of_the_whole(step: Progress) -> Progress:
-        share = (number + step.done / step.total) / parts
-        return Progress(int(PROGRESS_STEPS * share), PROGRESS_STEPS, f"part {number + 1} of {parts}: {step.what}")
+        share = first + (last - first) * step.done / step.total
+        return Progress(int(PROGRESS_STEPS * share), PROGRESS_STEPS, prefix + step.what)
 
-    return run if parts == 1 else map_steps(run, of_the_whole)
+    return map_steps(run, of_the_whole)

@@ -31,6 +31,7 @@ from hubbub.planning.number_format import (
     two_digits,
     user_count,
 )
+from hubbub.planning.race import ROUNDS
 
 MAX_SENTENCES = 4  # with more answers, only the first and the last get a sentence
 MAX_COMPARED = 3  # candidates that one sentence compares with the best
@@ -305,13 +306,9 @@ def plan_notes(question: Question, settings: Sequence[SettingResult], needed: Se
 def _search_notes(question: Question, settings: Sequence[SettingResult]) -> list[str]:
     """Say which candidates were left early or not tried, and which were simulated by sums."""
     notes = []
-    screened = [setting for setting in settings if setting.screened]
-    if screened:
-        names = list(dict.fromkeys(setting.label for setting in screened))
-        notes.append(
-            f"{listed(names)}: left after {screened[0].runs} simulated studies each, in which all errors were larger "
-            "than all of the best candidate's."
-        )
+    for runs, factor in ROUNDS:
+        if names := list(dict.fromkeys(each.label for each in settings if each.screened and each.runs == runs)):
+            notes.append(f"{listed(names)}: left after {_left_after(runs, factor)}.")
     if question.refused_kinds:
         notes.append(f"Not possible on this domain: {listed(list(question.refused_kinds))}.")
     sums = list(dict.fromkeys(setting.label for setting in settings if setting.from_sums))
@@ -321,6 +318,13 @@ def _search_notes(question: Question, settings: Sequence[SettingResult]) -> list
             "too long to simulate; real errors are as large, or up to about an eighth smaller."
         )
     return notes
+
+
+def _left_after(runs: int, factor: float) -> str:
+    times = "larger than" if factor == 1.0 else f"more than {factor:g} times as large as"
+    if runs == 1:
+        return f"one simulated study each: the error was {times} the best candidate's"
+    return f"{runs} simulated studies each: all errors were {times} the largest of the best candidate's"
 
 
 def _claim_notes(answers: Sequence[Answer], *, compared: bool) -> list[str]:

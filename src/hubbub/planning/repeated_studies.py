@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -71,6 +72,19 @@ class StudyErrors:
     tv: Floats
     emd: Floats | None
     squares: Floats  # squared errors of matrix inversion
+    work: float = 0.0  # estimated seconds, a formula: the same number on any machine
+
+    @classmethod
+    def joined(cls, parts: Sequence[StudyErrors]) -> StudyErrors:
+        """Return the errors of some batches together."""
+        distances = [part.emd for part in parts if part.emd is not None]
+        return cls(
+            parts[0].users,
+            np.concatenate([part.tv for part in parts]),
+            np.concatenate(distances) if distances else None,
+            np.concatenate([part.squares for part in parts]),
+            sum(part.work for part in parts),
+        )
 
     def of(self, distance: str) -> Floats:
         """Return the errors in one distance."""
@@ -143,11 +157,16 @@ class SimulatedStudies:
         self.simulator, self.truth, self.distance = simulator, truth, distance
         self._runs, self._seed, self._seconds = runs, seed, seconds
         self._errors: dict[tuple[int, float], StudyErrors] = {}
+        self._single: dict[tuple[int, int], StudyErrors] = {}  # of long studies, by users and number
 
     @property
     def candidate(self) -> Candidate:
         """The candidate whose studies these are."""
         return self.simulator.candidate
+
+    def description(self, users: int) -> str:
+        """Return what is simulated, in words."""
+        return f"{self.candidate.description}, {users:,} users, {self.truth.name}"
 
     def of(self, candidate: Candidate) -> SimulatedStudies:
         """Return the studies of another candidate under the same truth."""
@@ -156,14 +175,18 @@ class SimulatedStudies:
 
     def repeated(self, runs: int) -> SimulatedStudies:
         """Return the first so many of these studies, or as many as were asked for if these are fewer."""
-        fewer = runs if self._runs is None else min(runs, self._runs)
-        return SimulatedStudies(self.simulator, self.truth, self._seed, distance=self.distance, runs=fewer)
+        return self._limited(runs if self._runs is None else min(runs, self._runs), self._seconds)
 
     def within(self, seconds: float) -> SimulatedStudies:
         """Return these studies, as many as take so many seconds of estimated work at most."""
-        return SimulatedStudies(
-            self.simulator, self.truth, self._seed, distance=self.distance, runs=self._runs, seconds=seconds
+        return self._limited(self._runs, seconds)
+
+    def _limited(self, runs: int | None, seconds: float | None) -> SimulatedStudies:
+        limited = SimulatedStudies(
+            self.simulator, self.truth, self._seed, distance=self.distance, runs=runs, seconds=seconds
         )
+        limited._single = self._single  # what is simulated for one serves the other
+        return limited
 
     @property
     def _most_seconds(self) -> float:
@@ -196,42 +219,74 @@ class SimulatedStudies:
             self._errors[users, precision] = self._simulate(users, report, precision)
         return self._errors[users, precision]
 
+    def waiting(self, users: int) -> list[tuple[Callable[[ReportShare], StudyErrors], float]]:
+        """Return long studies to be simulated next, each by itself, with their costs; none where these are enough.
+
+        They are the first that `predict` would simulate, which then finds them done.
+        """
+        most = self.simulator.max_users
+        numbers = [users] if most is None or users <= most else [most // EXTRAPOLATION_STEP, most]
+        long = [number for number in numbers if self._are_long(number)]
+        return [(study, self.simulator.cost(number)) for number in long for study in self._waiting(number)]
+
+    def _waiting(self, users: int) -> list[Callable[[ReportShare], StudyErrors]]:
+        runs = self._runs or FIRST_SLOW_RUNS
+        while all((users, number) in self._single for number in range(runs)):
+            errors = StudyErrors.joined([self._single[users, number] for number in range(runs)])
+            more = runs if self._runs is not None else self._next_runs(errors, PRECISION)[1]
+            if more == runs:
+                return []
+            runs = more
+        numbers = [number for number in range(runs) if (users, number) not in self._single]
+        return [partial(self._batch, users, number, number, 1) for number in numbers]
+
+    def _are_long(self, users: int) -> bool:
+        """Whether each study is a batch of its own."""
+        return not self.simulator.is_batched and self.simulator.cost(users) > LONG_STUDY_SECONDS
+
     def _simulate(self, users: int, report: ReportShare, precision: float) -> StudyErrors:
-        one_by_one = not self.simulator.is_batched
-        tv, squares = np.zeros(0), np.zeros(0)
-        emd: Floats | None = np.zeros(0) if self._computes_emd() else None
-        runs = self._runs or (FIRST_SLOW_RUNS if one_by_one else FIRST_RUNS)
-        work, batch_number, share = 0.0, 0, 0.0
+        are_long = self._are_long(users)
+        runs = self._runs or (FIRST_RUNS if self.simulator.is_batched else FIRST_SLOW_RUNS)
+        parts: list[StudyErrors] = []
+        done, share = 0, 0.0
 
-        def report_study(done: int) -> None:
+        def report_study(more: float) -> None:
             """Report after single studies too: a batch may take minutes, and the caller may want to stop."""
-            report(share if self._runs is None else (tv.size + done) / runs)
+            report(share if self._runs is None else (done + more) / runs)
 
-        while tv.size < runs:
-            is_long = one_by_one and self.simulator.cost(users) > LONG_STUDY_SECONDS
-            step = 1 if is_long else min(runs - tv.size, max(FIRST_RUNS, tv.size), self.simulator.max_batch_runs)
-            rng = self.generator(users, batch_number)
-            batch = self.simulator.batch(users, self.truth.probabilities, step, rng, report_study)
-            batch_number, work = batch_number + 1, work + batch.work
-            tv = np.concatenate([tv, np.abs(batch.thetas - self.truth.probabilities).sum(axis=1) / 2.0])
-            squares = np.concatenate([squares, batch.squares])
-            if emd is not None:
-                distances, emd_work = self._earth_mover_distances(batch.thetas, emd.size)
-                emd, work = np.concatenate([emd, distances]), work + emd_work
+        while done < runs:
+            size = 1 if are_long else min(runs - done, max(FIRST_RUNS, done), self.simulator.max_batch_runs)
+            parts.append(self._batch(users, len(parts), done, size, report_study))
+            done += size
             if self._runs is None:
-                share, more_runs = self._next_runs(tv if self.distance == "tv" or emd is None else emd, work, precision)
-                runs = more_runs if tv.size == runs else runs
+                share, more_runs = self._next_runs(StudyErrors.joined(parts), precision)
+                runs = more_runs if done == runs else runs
                 report(share)
             else:
-                report(tv.size / runs)
-        return StudyErrors(users, tv, emd, squares)
+                report(done / runs)
+        return StudyErrors.joined(parts)
 
-    def _next_runs(self, errors: Floats, work: float, precision: float) -> tuple[float, int]:
+    def _batch(self, users: int, number: int, before: int, runs: int, report: ReportShare) -> StudyErrors:
+        """Return the errors of one batch of `runs` studies, after so many others; of a long one they are kept."""
+        is_long = self._are_long(users)
+        if is_long and (users, number) in self._single:
+            return self._single[users, number]
+        rng = self.generator(users, number)
+        batch = self.simulator.batch(users, self.truth.probabilities, runs, rng, report)
+        tv = np.abs(batch.thetas - self.truth.probabilities).sum(axis=1) / 2.0
+        emd, emd_work = self._earth_mover_distances(batch.thetas, before) if self._computes_emd() else (None, 0.0)
+        errors = StudyErrors(users, tv, emd, batch.squares, batch.work + emd_work)
+        if is_long:
+            self._single[users, number] = errors
+        return errors
+
+    def _next_runs(self, simulated: StudyErrors, precision: float) -> tuple[float, int]:
         """Return the share of the work that is probably done, and the total number of studies to simulate.
 
         That is the number so far where it is enough, and otherwise at most twice as many.
         """
-        is_slow, reached = self.simulator.is_slow_method, error_quantile(errors).relative_error
+        errors = simulated.tv if self.distance == "tv" or simulated.emd is None else simulated.emd
+        work, is_slow, reached = simulated.work, self.simulator.is_slow_method, error_quantile(errors).relative_error
         required = max(precision, SLOW_METHOD_PRECISION) if is_slow else precision
         if reached <= required or errors.size >= MAX_RUNS:
             return 1.0 if errors.size >= FIRST_SLOW_RUNS else errors.size / FIRST_SLOW_RUNS, errors.size
@@ -254,12 +309,12 @@ class SimulatedStudies:
             return False
         return domain.places is not None or self.distance == "emd" or len(domain) <= MAX_CELLS_EMD
 
-    def _earth_mover_distances(self, thetas: Floats, computed: int) -> tuple[Floats, float]:
+    def _earth_mover_distances(self, thetas: Floats, before: int) -> tuple[Floats, float]:
         """Return the earth mover's distances to the truth, and the work."""
         truth, domain = self.truth.probabilities, self.candidate.domain
         if domain.places is not None:
             return np.asarray(np.abs(np.cumsum(thetas - truth, axis=1)[:, :-1]) @ np.diff(domain.places)), 0.0
         if len(domain) > MAX_CELLS_ALL_EMD and self.distance != "emd":
-            thetas = thetas[: max(0, MAX_EMD_RUNS - computed)]
+            thetas = thetas[: max(0, MAX_EMD_RUNS - before)]
         distances = np.array([earth_mover_distance(theta, truth, domain) for theta in thetas])
         return distances, 5e-8 * len(domain) ** 2 * len(thetas)

@@ -132,7 +132,8 @@ class ShareEvidence:
             bins = bins or RatioBins.of(part, lift)
             merged += [bins.merge(ratios, weights[sent]) for ratios in part]
         ratios, users = (np.stack(rows) for rows in zip(*merged, strict=True))
-        return cls(channel.values, ratios, users, group, alike)
+        used = users.any(axis=0)  # sets have two ratios or four, whatever their number
+        return cls(channel.values, ratios[:, used], users[:, used], group, alike)
 
     @staticmethod
     def _within_groups(
