@@ -85,11 +85,12 @@ def window_sums(numbers: Floats, width: int, *, before: int, count: int) -> Floa
     table = padded.reshape(*rows, blocks, width)
     begun = np.cumsum(table, axis=-1).reshape(padded.shape)
     left = np.cumsum(table[..., ::-1], axis=-1)[..., ::-1].reshape(padded.shape)
-    sums: Floats = left[..., :count]
+    sums: Floats = left[..., :count].copy()
     # A window that is a whole block is one running sum; any other one ends inside the next block.
     ends = begun[..., width - 1 : width - 1 + count]
     ends[..., ::width] = 0.0
-    return sums + ends
+    sums += ends
+    return sums
 
 
 def sums_by_place(places: Positions, weights: Floats, size: int) -> Floats:

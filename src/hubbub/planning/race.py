@@ -15,7 +15,7 @@ from hubbub.planning.studies_ahead import simulate_ahead
 # Studies of each candidate; and how many times the largest error of the best one's the least error of another must be
 # for that one to be left. If two had the same errors, the last round would leave the one in one of 70 cases.
 ROUNDS = ((1, 2.0), (2, 1.5), (4, 1.0))
-RACE_SECONDS = 30.0  # of estimated work for all candidates that stay
+RACE_SECONDS = 20.0  # of estimated work for all candidates that stay
 
 Entrant = tuple[SimulatedStudies, int]  # studies of a candidate and a truth, and the number of users
 

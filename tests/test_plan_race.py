@@ -1,0 +1,114 @@
+"""The race of candidates in a plan, and the studies that it simulates ahead."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hubbub as hb
+from hubbub.core.progress import Progress, finish
+from hubbub.planning import race as racing
+from hubbub.planning import repeated_studies
+from hubbub.planning.candidates import candidates_from
+from hubbub.planning.race import ROUNDS, race
+from hubbub.planning.repeated_studies import SimulatedStudies, StudyErrors
+from hubbub.planning.simulator import Simulator, StudyBatch
+from hubbub.planning.studies_ahead import simulate_ahead
+from hubbub.planning.truths import AssumedTruth
+
+LINE = hb.Integers(0, 9)
+TRUTH = AssumedTruth("falling", np.arange(10.0, 0.0, -1.0) / 55.0)
+USERS = 400
+
+
+def studies_of(kind: str, *, epsilon: float = 1.0, method: str = "auto", runs: int | None = None) -> SimulatedStudies:
+    (candidate,) = candidates_from(kind, domain=LINE, epsilon=epsilon)
+    return SimulatedStudies(Simulator(candidate, method), TRUTH, 5, distance="tv", runs=runs)
+
+
+def quiet(_: float) -> None:
+    pass
+
+
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """The candidate and the number of studies of every batch that is simulated from now on."""
+    seen = []
+    whole = Simulator.batch
+
+    def batch(self: Simulator, users: int, truth: np.ndarray, runs: int, *rest: object) -> StudyBatch:
+        seen.append((self.candidate.name, runs))
+        return whole(self, users, truth, runs, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Simulator, "batch", batch)
+    return seen
+
+
+@pytest.mark.parametrize("runs", [3, None])
+def test_what_is_simulated_ahead_is_what_a_prediction_needs(
+    runs: int | None, simulated: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repeated_studies, "SLOW_METHOD_PRECISION", 0.2)
+    plain = studies_of("square-wave", runs=runs).predict(USERS, quiet)
+    needed = len(simulated)
+    assert needed == plain.near.tv.size >= 3
+    ahead = studies_of("square-wave", runs=runs)
+    finish(simulate_ahead([(ahead, USERS)]))
+    assert len(simulated) == 2 * needed
+    assert not ahead.waiting(USERS)
+    found = ahead.predict(USERS, quiet)
+    assert len(simulated) == 2 * needed  # nothing is simulated twice
+    np.testing.assert_array_equal(found.near.tv, plain.near.tv)
+
+
+def test_quick_studies_wait_for_nobody() -> None:
+    assert not studies_of("krr", method="ibu").waiting(USERS)
+
+
+def test_progress_never_goes_back() -> None:
+    entrants = [(studies_of(kind), USERS) for kind in ("square-wave", "krr")]
+    steps: list[Progress] = []
+    run = race(entrants, same_privacy=True)
+    while (step := next(run, None)) is not None:
+        steps.append(step)
+    shares = [step.done / step.total for step in steps]
+    assert shares == sorted(shares)
+    assert shares[-1] > 0.6
+
+
+def planted(monkeypatch: pytest.MonkeyPatch, errors: dict[str, list[float]]) -> None:
+    """Let the studies of each kind have these errors."""
+
+    def batch(self: SimulatedStudies, users: int, number: int, before: int, runs: int, *_: object) -> StudyErrors:
+        own = np.array(errors[self.candidate.name][before : before + runs])
+        return StudyErrors(users, own, None, own**2)
+
+    monkeypatch.setattr(SimulatedStudies, "_batch", batch)
+    monkeypatch.setattr(racing, "simulate_ahead", lambda _: iter(()))
+
+
+@pytest.mark.parametrize(
+    ("errors", "runs"),
+    [
+        ([2.1, 0.9, 0.9, 0.9], 1),  # more than twice as large
+        ([1.9, 1.7, 0.9, 0.9], 2),  # more than 1.5 times the largest of the best one's
+        ([1.6, 1.7, 1.3, 1.2], 4),  # all larger
+        ([1.6, 1.7, 1.3, 1.05], None),
+    ],
+)
+def test_who_falls_behind_is_left(errors: list[float], runs: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch, {"randomized-response": errors, "square-wave": [1.0, 1.1, 0.9, 1.0]})
+    entrants = [(studies_of(kind, runs=4), USERS) for kind in ("krr", "square-wave")]
+    other, best = finish(race(entrants, same_privacy=False))
+    assert not best.left
+    assert other.left == (runs is not None)
+    if runs is not None:
+        assert runs in dict(ROUNDS)
+        assert other.studies.predict(USERS, quiet).near.tv.size == runs
+
+
+@pytest.mark.parametrize(("same_privacy", "left"), [(False, False), (True, True)])
+def test_only_the_same_privacy_competes(same_privacy: bool, left: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch, {"randomized-response": [9.0] * 4, "square-wave": [1.0] * 4})
+    entrants = [(studies_of("krr", epsilon=0.5, runs=4), USERS), (studies_of("square-wave", runs=4), USERS)]
+    assert [each.left for each in finish(race(entrants, same_privacy=same_privacy))] == [left, False]
