@@ -17,6 +17,7 @@ def simulate_ahead(entrants: Sequence[tuple[SimulatedStudies, int]]) -> Generato
         for studies, users in entrants
         for run, cost in studies.waiting(users)
     ]:
+        tasks.sort(key=lambda task: -task.cost)  # so that all processors are busy until the end
         cost = sum(task.cost for task in tasks)
         total = max(total, done + cost)
         yield from as_share(run_parallel(tasks), done / total, (done + cost) / total)

@@ -83,8 +83,8 @@ def average_candidates(
         deals = [(gains[positions], spreads[positions])]
         while len(deals) < 2 or (len(deals) < MAX_DEALS and _disagree(scored, positions, deals)):
             yield Progress(total, total, "scoring again on new folds")
-            folds = deal_into_folds(weights, count, rng)
-            deals.append((yield from _rescored(channel, shape, families, folds, scored, positions, total)))
+            dealt = [deal_into_folds(weights, count, rng) for _ in range(min(len(deals), MAX_DEALS - len(deals)))]
+            deals += yield from _rescored(channel, shape, families, dealt, scored, positions, total)
         gains[positions] = np.mean([deal[0] for deal in deals], axis=0)
         spreads[positions] = np.mean([deal[1] for deal in deals], axis=0)
         shares = _weights(scored.candidates, gains, spreads, min_gain, among=positions)
@@ -165,23 +165,24 @@ def _rescored(
     channel: Channel,
     shape: DomainShape,
     families: list[CandidateFamily],
-    folds: Folds,
+    dealt: list[Folds],
     scored: _Scored,
     positions: Positions,
     total: int,
-) -> Generator[Progress, None, tuple[Floats, Floats]]:
-    """Return gains and spreads of some candidates on other folds."""
+) -> Generator[Progress, None, list[tuple[Floats, Floats]]]:
+    """Return gains and spreads of some candidates on other folds, those of all deals fitted together."""
     numbers = {scored.candidates[position]: number for number, position in enumerate(positions)}
-    gains, spreads = np.zeros(positions.size), np.zeros(positions.size)
+    deals = [(np.zeros(positions.size), np.zeros(positions.size)) for _ in dealt]
     modes = {scored.candidates[position].description: scored.thetas[position] for position in positions}
-    patterns = WeightedPatterns(channel, folds.fitted[1:], shape, modes=modes)
+    patterns = WeightedPatterns(channel, np.concatenate([folds.fitted[1:] for folds in dealt]), shape, modes=modes)
     for candidate, thetas in _refit(patterns, families, list(numbers)):
         number = numbers[candidate]
-        # What the uniform distribution scores is the same on all folds.
-        gains[number] = held_out_score(channel, folds.held_out, thetas) - scored.scores[0]
-        spreads[number] = jackknife_spread(thetas)
+        for folds, (gains, spreads), fits in zip(dealt, deals, np.split(thetas, len(dealt)), strict=True):
+            # What the uniform distribution scores is the same on all folds.
+            gains[number] = held_out_score(channel, folds.held_out, fits) - scored.scores[0]
+            spreads[number] = jackknife_spread(fits)
         yield Progress(total, total, "scoring again on new folds")
-    return gains, spreads
+    return deals
 
 
 def _disagree(scored: _Scored, positions: Positions, deals: list[tuple[Floats, Floats]]) -> bool:
