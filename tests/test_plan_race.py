@@ -85,6 +85,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, errors: dict[str, list[float]]) -> 
 
     monkeypatch.setattr(SimulatedStudies, "_batch", batch)
     monkeypatch.setattr(racing, "simulate_ahead", lambda _: iter(()))
+    monkeypatch.setattr(racing, "RACE_SECONDS", 0.1)  # so that these studies count as long
 
 
 @pytest.mark.parametrize(
@@ -105,6 +106,14 @@ def test_who_falls_behind_is_left(errors: list[float], runs: int | None, monkeyp
     if runs is not None:
         assert runs in dict(ROUNDS)
         assert other.studies.predict(USERS, quiet).near.tv.size == runs
+
+
+def test_quick_studies_are_repeated_before_anyone_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One study of few values says little: its error may be twice another's by chance."""
+    planted(monkeypatch, {"randomized-response": [9.0, 9.0, 9.0, 1.0], "square-wave": [1.0] * 4})
+    monkeypatch.setattr(racing, "RACE_SECONDS", 1e6)
+    entrants = [(studies_of(kind, runs=4), USERS) for kind in ("krr", "square-wave")]
+    assert not any(each.left for each in finish(race(entrants, same_privacy=False)))
 
 
 @pytest.mark.parametrize(("same_privacy", "left"), [(False, False), (True, True)])

@@ -13,7 +13,8 @@ from hubbub.planning.repeated_studies import SimulatedStudies
 from hubbub.planning.studies_ahead import simulate_ahead
 
 # Studies of each candidate; and how many times the largest error of the best one's the least error of another must be
-# for that one to be left. If two had the same errors, the last round would leave the one in one of 70 cases.
+# for that one to be left. If two had the same errors, the last round would leave the one in one of 70 cases. The
+# rounds before it are for long studies alone, of many values, whose errors differ less from study to study.
 ROUNDS = ((1, 2.0), (2, 1.5), (4, 1.0))
 RACE_SECONDS = 20.0  # of estimated work for all candidates that stay
 
@@ -33,10 +34,13 @@ def race(entrants: Sequence[Entrant], *, same_privacy: bool) -> Generator[Progre
     Those compete that have as many users and reports, the same truth and the same epsilon, or any with `same_privacy`.
     """
     raced = [Raced(studies, left=False) for studies, _ in entrants]
-    for number, (runs, factor) in enumerate(ROUNDS):
+    most, _ = ROUNDS[-1]
+    is_quick = sum(studies.repeated(most).cost(users) for studies, users in entrants) <= RACE_SECONDS
+    rounds = ROUNDS[-1:] if is_quick else ROUNDS
+    for number, (runs, factor) in enumerate(rounds):
         running = [place for place, each in enumerate(raced) if not each.left]
         few = [(entrants[place][0].repeated(runs), entrants[place][1]) for place in running]
-        yield from as_part(simulate_ahead(few), number, len(ROUNDS))
+        yield from as_part(simulate_ahead(few), number, len(rounds))
         for place, (studies, _), is_behind in zip(running, few, _behind(few, factor, same_privacy), strict=True):
             if is_behind:
                 raced[place] = Raced(studies, left=True)
