@@ -37,6 +37,7 @@ from hubbub.sampling import NUMBER_BYTES, BitFlipLaw, Law, RandomSource, Respons
 
 CHUNK_BITS = 80_000_000  # of sets, worked on at a time
 MAX_TABLE_BUCKETS = 500_000_000  # of all hashes and values (1 GB): more are hashed again each time
+BUCKETS_AT_ONCE = 1 << 18  # that are added up together
 MAX_LISTED_OUTPUTS = 1 << 16
 COST_OF_HASH = 100_000  # bits of sets whose sums take as long as those of one more hash
 MAX_SOLVER_STEPS = 500
@@ -184,9 +185,12 @@ class Sketch(SetValuedOracle):
     def _shared(self, shares: Floats) -> Floats:
         """Return C @ shares."""
         total = np.zeros(shares.size)
-        for number in range(self.hashes):
-            (buckets,) = self.buckets(np.array([number]))
-            total += np.bincount(buckets, weights=shares, minlength=self.width)[buckets]
+        step = max(1, BUCKETS_AT_ONCE // shares.size)
+        for first in range(0, self.hashes, step):
+            table = self.buckets(np.arange(first, min(first + step, self.hashes)))
+            rows = table + self.width * np.arange(len(table))[:, None]
+            held = np.bincount(rows.ravel(), np.broadcast_to(shares, rows.shape).ravel(), self.width * len(table))
+            total += held[rows].sum(axis=0)
         return total / self.hashes
 
     def unbiased_shares(self, held: Floats, total: float) -> Floats:
