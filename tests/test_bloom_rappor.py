@@ -278,6 +278,24 @@ def sums_of(reports: hb.Reports) -> hb.Reports:
     return hb.Reports.from_bit_counts(mechanism, ones, users)
 
 
+@pytest.mark.parametrize(("cohorts", "bits"), [(1, 9), (8, 16), (500, 20)])
+def test_sums_of_bits_are_those_of_all_outputs(cohorts: int, bits: int) -> None:
+    """Also where nobody is in most cohorts, and where several users sent the same."""
+    mechanism = hb.BloomRappor(hb.Categories(["a", "b", "c"]), cohorts, bits, 2, f=0.25, p=0.25, q=0.75)
+    outputs = mechanism.privatize(["a", "b", "c"] * 40, rng=4)
+    outputs = np.concatenate([outputs, outputs[:20]])
+    ones, users = mechanism.bit_counts(outputs)
+    rows = np.unpackbits(outputs["bits"], axis=1, count=bits)
+    for cohort in range(cohorts):
+        own = outputs["cohort"] == cohort
+        assert users[cohort] == own.sum()
+        assert ones[cohort].tolist() == rows[own].sum(axis=0).tolist()
+    assert (ones.shape, ones.dtype, users.dtype) == ((cohorts, bits), np.int64, np.int64)
+    ones, users = mechanism.bit_counts(outputs[:0])
+    assert not ones.any()
+    assert not users.any()
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("kept", ["reports", "sums"])
 @pytest.mark.parametrize("method", ["mle", "lasso"])

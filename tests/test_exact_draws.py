@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 import hubbub as hb
 from counting import LEVEL, Scripted, p_value, rest, worst_p_value
@@ -31,7 +32,8 @@ from hubbub.sampling import (
     SystemSource,
     TableLaw,
 )
-from hubbub.sampling.bit_rows import OPEN, byte_table, draw_rows
+from hubbub.sampling.bit_rows import OPEN, byte_table, draw_bytes, draw_rows
+from hubbub.sampling.bloom_filter_laws import noisy_rows
 from hubbub.sampling.compiled_draws import REDRAW, UNDECIDED, choose, respond
 from hubbub.sampling.geometric_noise import LineNoise
 from hubbub.sampling.weight_tables import WeightTable
@@ -300,6 +302,54 @@ def test_bytes_are_exact_at_every_border(chance: Fraction) -> None:
                 source = Pieces([[*pieces_of(word), 65535], [65535]], later)  # then the value's own bit, never one here
                 row = draw_rows(8, Fraction(0), chance, np.array([0]), source)
                 assert int(row[0, 0]) == order[bisect_right(ends, number)] & 127
+
+
+class Number(SystemSource):
+    """The same number each time: its first 64 bits, and what decides after them."""
+
+    def __init__(self, word: int, later: int) -> None:
+        self.word, self.later = word, later
+
+    def bytes(self, count: int) -> NDArray[np.uint8]:
+        return np.full(count // 2, self.word >> 48, dtype=np.uint16).view(np.uint8)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        return np.full(count, self.word & 2**48 - 1, dtype=np.uint64) << np.uint64(16)
+
+    def below(self, bound: int) -> int:
+        return self.later
+
+
+@pytest.mark.parametrize("chance", CHANCES, ids=str)
+def test_bytes_that_are_drawn_together_are_exact_at_every_border(chance: Fraction) -> None:
+    order, ends = likely_first(chance)
+    whole = chance.denominator**8
+    for border in set(ends):
+        head, left = divmod(int(border * whole) << 64, whole)
+        for word, later in ((head - 1, 0), (head + 1, 0), (head, left - 1), (head, left)):
+            if 0 <= word < 2**64 and 0 <= later < whole:
+                number = (word + Fraction(later, whole)) / 2**64
+                expected = order[bisect_right(ends, number)]
+                assert draw_bytes(3, chance, Number(word, later)).tolist() == [expected] * 3
+
+
+@pytest.mark.parametrize("bits", [5, 8, 19])
+def test_noise_of_filters_is_that_of_their_bits(bits: int) -> None:
+    """Certain chances turn every bit, keep it or replace it; none is set behind the last one."""
+    rows = np.packbits(np.random.default_rng(bits).integers(0, 2, (7, bits)).astype(bool), axis=1)
+    every = np.packbits(np.ones((7, bits), dtype=bool), axis=1)
+    cases = {(0, 1): rows, (1, 0): rows ^ every, (1, 1): every, (0, 0): 0 * every}
+    for (zero, one), expected in cases.items():
+        noisy = noisy_rows(rows, bits, Fraction(zero), Fraction(one), SystemSource())
+        np.testing.assert_array_equal(noisy, expected)
+    source = SystemSource()
+    for zero, one in ((Fraction(1, 4), Fraction(3, 4)), (Fraction(1, 8), Fraction(3, 4))):  # turned, or drawn for each
+        many = np.repeat(rows[:1], 40_000, axis=0)
+        drawn = np.unpackbits(noisy_rows(many, bits, zero, one, source), axis=1, count=bits)
+        chances = np.where(np.unpackbits(rows[0], count=bits), float(one), float(zero))
+        ones = drawn.sum(axis=0)
+        deviations = (ones - 40_000 * chances) ** 2 / (40_000 * chances * (1 - chances))
+        assert stats.chi2(bits).sf(deviations.sum()) > LEVEL
 
 
 @pytest.mark.parametrize("chance", CHANCES, ids=str)

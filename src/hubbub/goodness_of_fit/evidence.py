@@ -22,7 +22,7 @@ from hubbub.goodness_of_fit.ancillary_statistics import (
     set_size_law,
 )
 from hubbub.goodness_of_fit.count_tables import MIN_CELL_USERS, BitMoments, CountTable, sum_by_position
-from hubbub.goodness_of_fit.filter_moments import filter_tables, ones_by_cohort
+from hubbub.goodness_of_fit.filter_moments import filter_tables
 from hubbub.mechanisms import BloomRappor, DBitFlip, Mechanism
 from hubbub.outputs.output_enumeration import can_list_pairs, coarsen
 from hubbub.outputs.sent_outputs import AttributeSets, enumerate_sent
@@ -191,7 +191,7 @@ def _single_tables(mechanism: Mechanism, outputs: Outputs, among: Positions | No
     if isinstance(mechanism, DBitFlip):
         return [_answer_moments(mechanism, outputs, among)]
     if isinstance(mechanism, BloomRappor):
-        return filter_tables(mechanism, *ones_by_cohort(mechanism, outputs), among)
+        return filter_tables(mechanism, *mechanism.ones_by_cohort(*outputs), among)
     if not isinstance(mechanism, SetMechanism):
         return None
     return [moments_of(mechanism, mechanism.support_counts(outputs.codes, outputs.counts), users, among)]

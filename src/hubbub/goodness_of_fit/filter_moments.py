@@ -8,11 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.core.arrays import Floats, Positions
-from hubbub.goodness_of_fit.ancillary_statistics import Outputs
 from hubbub.goodness_of_fit.count_tables import BitMoments, CountTable
 from hubbub.mechanisms import BloomRappor
-
-CHUNK_BITS = 40_000_000  # of reports, worked on at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +48,3 @@ def filter_tables(
         probabilities = zero + (one - zero) * means[cohort]
         tables.append(FilterMoments(int(senders[cohort]), ones[cohort], probabilities, text, shared=shared))
     return tables
-
-
-def ones_by_cohort(mechanism: BloomRappor, outputs: Outputs) -> tuple[Floats, Positions]:
-    """Return how many users sent a one in each bit of each cohort, and how many there are in each cohort."""
-    ones, senders = np.zeros((mechanism.cohorts, mechanism.bits)), np.zeros(mechanism.cohorts)
-    step = max(1, CHUNK_BITS // mechanism.bits)
-    for first in range(0, len(outputs.codes), step):
-        part = slice(first, first + step)
-        cohorts, rows = mechanism.bits_of(outputs.codes[part])
-        np.add.at(ones, cohorts, rows * outputs.counts[part, None])
-        np.add.at(senders, cohorts, outputs.counts[part])
-    return ones, senders.astype(np.int64)

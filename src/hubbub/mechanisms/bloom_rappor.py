@@ -55,6 +55,7 @@ from hubbub.sampling import (
 
 MAX_LISTED_OUTPUTS = 65_536
 CHUNK_BITS = 4_000_000  # drawn or counted at a time
+BITS_OF_BYTES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64)
 
 
 class BitChances(NamedTuple):
@@ -512,6 +513,64 @@ class BloomRappor(Longitudinal):
             logs[:, user] += table[:, place]
         return logs
 
+    # -- sums ----------------------------------------------------------------------------------------
+
+    def bit_counts(self, outputs: object) -> tuple[Positions, Positions]:
+        """Return how many outputs have a one in each bit of each cohort, and how many there are of each cohort.
+
+        That is all that `Reports.from_bit_counts` needs of them.
+
+        Parameters
+        ----------
+        outputs : array or list
+            A cohort and a row of bits for each user, as `privatize` returns them.
+
+        Returns
+        -------
+        ones : numpy.ndarray of int
+            Cohorts by bits.
+        users : numpy.ndarray of int
+            A number for each cohort.
+
+        Examples
+        --------
+        >>> import hubbub as hb
+        >>> pages = hb.Categories(["example.org", "example.com"])
+        >>> start = hb.BloomRappor(pages, cohorts=2, bits=4, hashes=1, f=0.5, p=0.25, q=0.75)
+        >>> ones, users = start.bit_counts(["0:0110", "1:0001", "0:0100"])
+        >>> ones.tolist(), users.tolist()
+        ([[0, 2, 1, 0], [0, 0, 0, 1]], [2, 1])
+        >>> hb.Reports.from_bit_counts(start, ones, users).users
+        3
+        """
+        codes = self.output_space.encode(outputs)
+        ones, users = self.ones_by_cohort(codes, np.ones(len(codes)))
+        return ones.astype(np.int64), users.astype(np.int64)
+
+    def ones_by_cohort(self, codes: Codes, counts: Floats) -> tuple[Floats, Floats]:
+        """Return how many users sent a one in each bit of each cohort, and how many there are in each cohort.
+
+        Parameters
+        ----------
+        codes
+            Encoded outputs.
+        counts
+            How many users sent each.
+
+        Returns
+        -------
+        tuple
+            Cohorts by bits; a number for each cohort.
+        """
+        cohorts = row_numbers(codes)
+        some = np.flatnonzero(np.bincount(cohorts, minlength=self.cohorts))
+        places = np.searchsorted(some, cohorts) if some.size < self.cohorts else cohorts
+        ones = np.zeros((self.cohorts, 8 * (codes.shape[1] - NUMBER_BYTES)))
+        for number, column in enumerate(codes.T[NUMBER_BYTES:]):  # how often each byte was sent says how often each bit
+            sent = np.bincount(256 * places + column, weights=counts, minlength=256 * some.size).reshape(some.size, 256)
+            ones[some, 8 * number : 8 * number + 8] = sent @ BITS_OF_BYTES
+        return ones[:, : self.bits], np.bincount(cohorts, weights=counts, minlength=self.cohorts)
+
     # -- drawing -------------------------------------------------------------------------------------
 
     @cached_property
@@ -530,7 +589,8 @@ class BloomRappor(Longitudinal):
         for first in range(0, positions.size, step):
             part = slice(first, first + step)
             rows = filters.of(cohorts[part], positions[part], source)
-            packed.append(np.packbits(rows ^ (source.uniforms(rows.size).reshape(rows.shape) < half), axis=1))
+            turned = source.uniforms(len(rows) * self.bits).reshape(len(rows), self.bits) < half
+            packed.append(rows ^ np.packbits(turned, axis=1))
         return with_numbers(cohorts, np.concatenate(packed))
 
     def draw_instantaneous(self, codes: Codes, source: RandomSource) -> NDArray[np.uint8]:

@@ -420,6 +420,8 @@ def unique_codes(codes: Codes, counts: NDArray[np.int64], size: int | None) -> t
     if codes.shape[0] == 0:
         return codes, counts
     order, new = _in_order(codes)
+    if new.all():
+        return np.take(codes, order, axis=0), counts[order]
     return np.take(codes, order[new], axis=0), np.add.reduceat(counts[order], np.flatnonzero(new))
 
 
@@ -467,7 +469,12 @@ def _sorted_rows(rows: NDArray[np.uint8]) -> tuple[Positions, NDArray[np.bool_]]
     place_bits = max(1, int(rows.shape[0] - 1).bit_length())
     wide = max(1, (64 - place_bits) // 8)  # bytes that are compared at a time
 
+    spare = np.uint64(64 - 8 * wide)
+
     def keys(which: Positions | slice, first: int) -> NDArray[np.uint64]:
+        if first + 8 <= rows.shape[1]:
+            words = np.ndarray(rows.shape[0], ">u8", rows, first, (rows.shape[1],))[which].astype(np.uint64)
+            return words >> spare << spare
         piece = rows[which, first : first + wide]
         padded = np.zeros((piece.shape[0], 8), dtype=np.uint8)
         padded[:, : piece.shape[1]] = piece
@@ -475,8 +482,8 @@ def _sorted_rows(rows: NDArray[np.uint8]) -> tuple[Positions, NDArray[np.bool_]]
 
     mask = np.uint64((1 << place_bits) - 1)
     numbers = np.sort(keys(slice(None), 0) | np.arange(rows.shape[0], dtype=np.uint64))
-    order, numbers = (numbers & mask).astype(np.int64), numbers & ~mask
-    new = np.append(True, numbers[1:] != numbers[:-1])[: order.size]
+    order = (numbers & mask).astype(np.int64)
+    new = np.append(True, numbers[1:] ^ numbers[:-1] > mask)[: order.size]
     for first in range(wide, rows.shape[1], wide):
         tied = np.flatnonzero(~new | np.append(~new[1:], False))
         if tied.size == 0:

@@ -46,7 +46,7 @@ class BitRowOutputs(OutputSpace):
                 bit = int(rows.max() if rows.max() > 1 else rows.min())
                 raise self._wrong("a bit is neither 0 nor 1", bit, "0 or 1", "pass bits, or packed uint8 rows", code="")
             rows = np.packbits(rows.astype(bool), axis=1)
-        if rows.size and (rows.min() < 0 or rows.max() > 255):
+        if rows.size and rows.dtype != np.uint8 and (rows.min() < 0 or rows.max() > 255):
             byte = int(rows.max() if rows.max() > 255 else rows.min())
             raise self._wrong("a packed byte is not a byte", byte, "0 to 255", PACK_REMEDY, code="")
         packed = np.ascontiguousarray(rows, dtype=np.uint8)

@@ -75,6 +75,21 @@ def _decided(heads: NDArray[np.uint64]) -> NDArray[np.int16]:
     return np.where(below == not_above, below, OPEN).astype(np.int16)
 
 
+def draw_bytes(count: int, chance: Fraction, source: RandomSource) -> NDArray[np.uint8]:
+    """Return bytes of eight independent bits each, all of which are one with this chance."""
+    table, fresh = byte_table(chance), source.bytes(2 * count).view(np.uint16)
+    places = table.places[fresh]
+    undecided = np.flatnonzero(places == OPEN)
+    further = source.words(undecided.size) >> np.uint64(16)
+    words = fresh[undecided].astype(np.uint64) << np.uint64(48) | further
+    found = np.searchsorted(table.heads, words)
+    drawn: NDArray[np.uint8] = table.order[places]  # of those that are undecided, any byte
+    drawn[undecided] = table.order[found]
+    for place in np.flatnonzero(np.isin(words, table.heads)).tolist():
+        drawn[undecided[place]] = table.decide(int(words[place]), source)
+    return drawn
+
+
 def draw_rows(
     values: int, own: Fraction, other: Fraction, positions: Positions, source: RandomSource
 ) -> NDArray[np.uint8]:

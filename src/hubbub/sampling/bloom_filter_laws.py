@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Codes, Positions
 from hubbub.sampling.base import Law
+from hubbub.sampling.bit_rows import draw_bytes
 from hubbub.sampling.numbered_rows import NUMBER_BYTES, with_numbers
 from hubbub.sampling.random_source import RandomSource
-from hubbub.sampling.two_answer_law import TwoAnswerLaw
 from hubbub.sampling.two_stage_laws import TwoStageLaw
 
-CHUNK_BITS = 2_000_000  # drawn at a time
+CHUNK_BYTES = 250_000  # of rows, drawn at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +30,12 @@ class BloomFilters:
     hashes: int
     rest: int = -1
 
-    def of(self, cohorts: Positions, positions: Positions, source: RandomSource) -> NDArray[np.bool_]:
-        """Return the bits of values in cohorts, a row for each."""
-        rows = np.unpackbits(self.packed[cohorts, positions], axis=1, count=self.bits).astype(bool)
+    def of(self, cohorts: Positions, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
+        """Return the packed bits of values in cohorts, a row for each."""
+        rows: NDArray[np.uint8] = self.packed[cohorts, positions]
         unlisted = np.flatnonzero(positions == self.rest)
         drawn = source.integers(self.bits, unlisted.size * self.hashes).reshape(unlisted.size, self.hashes)
-        rows[unlisted[:, None], drawn] = True
+        np.bitwise_or.at(rows, (unlisted[:, None], drawn >> 3), (128 >> (drawn & 7)).astype(np.uint8))
         return rows
 
 
@@ -55,13 +55,8 @@ class NoisyFilterLaw(Law):
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Draw cohorts, and then bits."""
         cohorts = source.integers(self.cohorts, positions.size)
-        drawn = [np.empty((0, -(-self.filters.bits // 8)), dtype=np.uint8)]
-        step = max(1, CHUNK_BITS // self.filters.bits)
-        for first in range(0, positions.size, step):
-            part = slice(first, first + step)
-            rows = self.filters.of(cohorts[part], positions[part], source)
-            drawn.append(noisy_rows(rows, self.zero, self.one, source))
-        return with_numbers(cohorts, np.concatenate(drawn))
+        rows = self.filters.of(cohorts, positions, source)
+        return with_numbers(cohorts, noisy_rows(rows, self.filters.bits, self.zero, self.one, source))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,15 +76,24 @@ class BloomLaw(TwoStageLaw):
     def report(self, codes: Codes, source: RandomSource) -> NDArray[np.uint8]:
         """Draw the bits of reports."""
         drawn, bits = codes.copy(), self.permanent.filters.bits
-        step = max(1, CHUNK_BITS // bits)
-        for first in range(0, len(codes), step):
-            part = slice(first, first + step)
-            rows = np.unpackbits(codes[part, NUMBER_BYTES:], axis=1, count=bits).astype(bool)
-            drawn[part, NUMBER_BYTES:] = noisy_rows(rows, self.p, self.q, source)
+        drawn[:, NUMBER_BYTES:] = noisy_rows(codes[:, NUMBER_BYTES:], bits, self.p, self.q, source)
         return drawn
 
 
-def noisy_rows(rows: NDArray[np.bool_], zero: Fraction, one: Fraction, source: RandomSource) -> NDArray[np.uint8]:
-    """Draw a bit for each bit of some rows: 1 with probability `zero` or `one`, as it is 0 or 1."""
-    ones = TwoAnswerLaw((zero, one)).draw(rows.ravel().astype(np.int64), source) == 0
-    return np.packbits(ones.reshape(rows.shape), axis=1)
+def noisy_rows(
+    rows: NDArray[np.uint8], bits: int, zero: Fraction, one: Fraction, source: RandomSource
+) -> NDArray[np.uint8]:
+    """Draw a bit for each bit of packed rows: 1 with probability `zero` or `one`, as it is 0 or 1."""
+    noisy = np.empty_like(rows)
+    step = max(1, CHUNK_BYTES // rows.shape[1])
+    for first in range(0, len(rows), step):
+        some = rows[first : first + step]
+        of_zeros = draw_bytes(some.size, zero, source).reshape(some.shape)
+        if zero + one == 1:  # a bit is turned round, whatever it is
+            noisy[first : first + step] = some ^ of_zeros
+        else:
+            of_ones = draw_bytes(some.size, one, source).reshape(some.shape)
+            noisy[first : first + step] = (some & of_ones) | (~some & of_zeros)
+    if bits % 8:  # no bit behind the last one
+        noisy[:, -1] &= np.uint8(255 << (8 - bits % 8) & 255)
+    return noisy

@@ -13,8 +13,6 @@ from hubbub.core.errors import EstimateError, shorten
 from hubbub.estimators import estimate
 from hubbub.estimators.validation import check_reports
 from hubbub.goodness_of_fit import fit_test
-from hubbub.goodness_of_fit.ancillary_statistics import Outputs
-from hubbub.goodness_of_fit.filter_moments import ones_by_cohort
 from hubbub.mechanisms.bloom_rappor import BloomRappor
 from hubbub.reports import Block, FilterSums, Joint, Reports, Singles
 from hubbub.text_decoding.cohort_scores import share_errors
@@ -160,13 +158,10 @@ def _bit_counts(mechanism: BloomRappor, reports: Reports) -> BitCounts:
     """Return the shares of ones; of several reports of a user, each counts."""
     ones, senders = np.zeros((mechanism.cohorts, mechanism.bits)), np.zeros(mechanism.cohorts)
     for block in reports.blocks:
-        own: tuple[Floats, Floats]
         if isinstance(block, FilterSums):
             own = block.ones.astype(np.float64), block.senders.astype(np.float64)
         else:
-            codes, counts = _sent(block)
-            some, users = ones_by_cohort(mechanism, Outputs(codes, counts))
-            own = some, users.astype(np.float64)
+            own = mechanism.ones_by_cohort(*_sent(block))
         ones, senders = ones + own[0], senders + own[1]
     cohorts = np.flatnonzero(senders)
     return BitCounts(ones[cohorts] / senders[cohorts, None], senders[cohorts], cohorts)
