@@ -39,6 +39,7 @@ def run_loops() -> None:
         hb.Rappor(answers, 2.0), hb.OptimizedUnary(answers, 2.0), hb.LocalHashing(answers, 2.0),
         hb.PlanarGeometric(grid, 1.0), hb.TruncatedGeometric(line, 1.0), hb.Laplace(line, 1.0),
     ]  # fmt: skip
+    hb.estimate(reports_of(hb.CountMeanSketch(answers, 2.0, hashes=2, width=8)), "ibu")
     with structured_only():
         for mechanism in mechanisms:
             hb.estimate(reports_of(mechanism), "mle")

@@ -182,6 +182,26 @@ def weights_of_hashed(seeds: Words, reported: Words, steps: Words, buckets: int,
     return total
 
 
+# -- sketches --------------------------------------------------------------------------------------------
+
+
+@loop()
+def pack_buckets(bits: Bytes, numbers: Positions, table: NDArray[np.uint16]) -> Bytes:
+    """Return as packed bits the values whose bucket, in the row of `table` that a pattern names, has a one."""
+    patterns, values = bits.shape[0], table.shape[1]
+    width = (values + 7) // 8
+    sets = np.empty((patterns, width), dtype=np.uint8)
+    for pattern in prange(patterns):
+        buckets, own = table[numbers[pattern]], bits[pattern]
+        for byte in range(width):
+            packed = np.uint8(0)
+            for value in range(8 * byte, min(8 * byte + 8, values)):
+                bucket = buckets[value]
+                packed |= np.uint8(((own[bucket >> 3] << (bucket & 7)) & 128) >> (value & 7))
+            sets[pattern, byte] = packed
+    return sets
+
+
 # -- grids -----------------------------------------------------------------------------------------------
 
 

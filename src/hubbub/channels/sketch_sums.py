@@ -88,7 +88,8 @@ class BitSketchChannel(SketchChannel):
     ) -> None:
         super().__init__(hash_of, table, width, low=low, log_scale=log_scale, among=among)
         self._bits = bits
-        self._places = [np.flatnonzero(self._hash_of == number) for number in range(self._hashes)]
+        order = np.argsort(hash_of, kind="stable")
+        self._places = np.split(order, np.searchsorted(hash_of[order], np.arange(1, self._hashes)))
         self._parts = [
             BitSetChannel(np.ascontiguousarray(bits[places]), width, low=0.0, log_scale=np.zeros(places.size))
             for places in self._places

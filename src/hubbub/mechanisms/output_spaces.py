@@ -463,34 +463,46 @@ def _sorted_rows(rows: NDArray[np.uint8]) -> tuple[Positions, NDArray[np.bool_]]
     """Return the order of rows of bytes, and where in that order a row differs from the one before.
 
     A few bytes are compared at a time, and more of them only between rows that agree so far: long rows differ early,
-    and a million of 125 bytes are never copied. At first a row's place follows its bytes in one number, because numbers
-    are sorted faster than places by numbers.
+    and a million of 125 bytes are never copied. What rows are alike in so far, the next bytes, and the place of a row
+    follow each other in one number, because numbers are sorted faster than places by numbers.
     """
-    place_bits = max(1, int(rows.shape[0] - 1).bit_length())
-    wide = max(1, (64 - place_bits) // 8)  # bytes that are compared at a time
-
-    spare = np.uint64(64 - 8 * wide)
-
-    def keys(which: Positions | slice, first: int) -> NDArray[np.uint64]:
-        if first + 8 <= rows.shape[1]:
-            words = np.ndarray(rows.shape[0], ">u8", rows, first, (rows.shape[1],))[which].astype(np.uint64)
-            return words >> spare << spare
-        piece = rows[which, first : first + wide]
-        padded = np.zeros((piece.shape[0], 8), dtype=np.uint8)
-        padded[:, : piece.shape[1]] = piece
-        return padded.view(">u8").ravel().astype(np.uint64)
-
-    mask = np.uint64((1 << place_bits) - 1)
-    numbers = np.sort(keys(slice(None), 0) | np.arange(rows.shape[0], dtype=np.uint64))
-    order = (numbers & mask).astype(np.int64)
-    new = np.append(True, numbers[1:] ^ numbers[:-1] > mask)[: order.size]
-    for first in range(wide, rows.shape[1], wide):
+    count, width = rows.shape
+    order, new = np.arange(count), np.zeros(count, dtype=bool)
+    new[:1] = True
+    tied, first = order.copy(), 0
+    while first + 1 < width and count and (rows[:, first] == rows[0, first]).all():  # says nothing
+        first += 1
+    while tied.size and first < width:
+        which = order[tied]
+        group = (np.cumsum(new[tied]) - 1).astype(np.uint64)
+        group_bits, place_bits = int(group[-1]).bit_length(), (tied.size - 1).bit_length()
+        wide = min(8, (64 - group_bits - place_bits) // 8)
+        if wide:
+            numbers = _words(rows, which, first, wide) >> np.uint64(group_bits)
+            if group_bits:
+                numbers |= group << np.uint64(64 - group_bits)
+            numbers |= np.arange(tied.size, dtype=np.uint64)
+            numbers.sort()
+            mask = np.uint64((1 << place_bits) - 1)
+            places, differs = (numbers & mask).astype(np.int64), numbers[1:] ^ numbers[:-1] > mask
+        else:  # hundreds of millions of rows
+            wide, key = 8, _words(rows, which, first, 8)
+            places = np.lexsort((key, group))
+            differs = np.diff(key[places]) != 0
+        order[tied] = which[places]
+        new[tied[1:]] |= differs  # within a group; where groups meet it is new already
         tied = np.flatnonzero(~new | np.append(~new[1:], False))
-        if tied.size == 0:
-            break
-        group, agreeing = np.cumsum(new)[tied], order[tied]
-        key = keys(agreeing, first)
-        sorting = np.lexsort((key, group))
-        order[tied], key = agreeing[sorting], key[sorting]
-        new[tied[1:]] |= np.diff(key) != 0  # within a group; where groups meet it is new already
+        first += wide
     return order, new
+
+
+def _words(rows: NDArray[np.uint8], which: Positions, first: int, wide: int) -> NDArray[np.uint64]:
+    """Return whole numbers that begin with some bytes of some rows, and end with zeros."""
+    if first + 8 <= rows.shape[1]:
+        words = np.ndarray(len(rows), ">u8", rows, first, (rows.shape[1],))[which].astype(np.uint64)
+        spare = np.uint64(64 - 8 * wide)
+        return words >> spare << spare
+    piece = rows[which, first : first + wide]
+    padded = np.zeros((piece.shape[0], 8), dtype=np.uint8)
+    padded[:, : piece.shape[1]] = piece
+    return padded.view(">u8").ravel().astype(np.uint64)

@@ -40,6 +40,7 @@ MAX_TABLE_BUCKETS = 500_000_000  # of all hashes and values (1 GB): more are has
 BUCKETS_AT_ONCE = 1 << 18  # that are added up together
 MAX_LISTED_OUTPUTS = 1 << 16
 COST_OF_HASH = 100_000  # bits of sets whose sums take as long as those of one more hash
+PRODUCTS_OF_SETS = 8  # that take as long as packing the sets
 MAX_SOLVER_STEPS = 500
 SOLVED = 1e-12  # of the right side: what is left of it...
 SPARE = 1e6  # ...squared, or so many times as much where rounding prevents more
@@ -152,9 +153,11 @@ class Sketch(SetValuedOracle):
         numpy.ndarray
             Numbers of buckets, from 0.
         """
-        if self.hashes * len(self.domain) <= MAX_TABLE_BUCKETS:
-            return self._table[hashes]
-        return self._hashed(hashes)
+        return self._table[hashes] if self._keeps_table else self._hashed(hashes)
+
+    @property
+    def _keeps_table(self) -> bool:
+        return self.hashes * len(self.domain) <= MAX_TABLE_BUCKETS
 
     @abstractmethod
     def _bits_of_sums(self, patterns: int) -> int:
@@ -173,7 +176,7 @@ class Sketch(SetValuedOracle):
 
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
         """Add up packed sets, or sums by hashes and buckets where these would take longer."""
-        if prefers_matrix(len(self.domain) * len(codes), self._bits_of_sums(len(codes))):
+        if prefers_matrix(PRODUCTS_OF_SETS * len(self.domain) * len(codes), self._bits_of_sums(len(codes))):
             return super().support_counts(codes, counts)
         return self._sums(codes, 0.0, np.zeros(len(codes)), None).holders(counts)
 
@@ -421,14 +424,17 @@ class CountMeanSketch(Sketch):
 
     def sets(self, codes: Codes) -> NDArray[np.uint8]:
         """Return the values whose buckets have a one."""
-        size, numbers = len(self.domain), row_numbers(codes)
-        step = max(1, CHUNK_BITS // (8 * max(size, self.width)))
+        from hubbub.channels.compiled_loops import pack_buckets
+
+        size, numbers, bits = len(self.domain), row_numbers(codes), np.ascontiguousarray(codes[:, NUMBER_BYTES:])
+        if self._keeps_table:
+            return np.asarray(pack_buckets(size * len(codes), bits, numbers, self._table), dtype=np.uint8)
         packed = np.empty((len(codes), (size + 7) // 8), dtype=np.uint8)
+        step = max(1, CHUNK_BITS // (16 * size))
         for first in range(0, len(codes), step):
             part = slice(first, first + step)
-            bits = np.unpackbits(codes[part, NUMBER_BYTES:], axis=1, count=self.width)
-            buckets = self.buckets(numbers[part]).astype(np.int64)
-            packed[part] = np.packbits(np.take_along_axis(bits, buckets, axis=1), axis=1)
+            sent, hash_of = np.unique(numbers[part], return_inverse=True)
+            packed[part] = pack_buckets(size * len(hash_of), bits[part], hash_of, self._hashed(sent))
         return packed
 
     def _bits_of_sums(self, patterns: int) -> int:
