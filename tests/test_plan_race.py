@@ -14,6 +14,7 @@ from hubbub.planning.race import ROUNDS, race
 from hubbub.planning.repeated_studies import SimulatedStudies, StudyErrors
 from hubbub.planning.simulator import Simulator, StudyBatch
 from hubbub.planning.studies_ahead import simulate_ahead
+from hubbub.planning.study_workers import StudyWorkers
 from hubbub.planning.truths import AssumedTruth
 
 LINE = hb.Integers(0, 9)
@@ -53,7 +54,7 @@ def test_what_is_simulated_ahead_is_what_a_prediction_needs(
     needed = len(simulated)
     assert needed == plain.near.tv.size >= 3
     ahead = studies_of("square-wave", runs=runs)
-    finish(simulate_ahead([(ahead, USERS)]))
+    finish(simulate_ahead([(ahead, USERS)], StudyWorkers()))
     assert len(simulated) == 2 * needed
     assert not ahead.waiting(USERS)
     found = ahead.predict(USERS, quiet)
@@ -68,7 +69,7 @@ def test_quick_studies_wait_for_nobody() -> None:
 def test_progress_never_goes_back() -> None:
     entrants = [(studies_of(kind), USERS) for kind in ("square-wave", "krr")]
     steps: list[Progress] = []
-    run = race(entrants, same_privacy=True)
+    run = race(entrants, StudyWorkers(), same_privacy=True)
     while (step := next(run, None)) is not None:
         steps.append(step)
     shares = [step.done / step.total for step in steps]
@@ -84,7 +85,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, errors: dict[str, list[float]]) -> 
         return StudyErrors(users, own, None, own**2)
 
     monkeypatch.setattr(SimulatedStudies, "_batch", batch)
-    monkeypatch.setattr(racing, "simulate_ahead", lambda _: iter(()))
+    monkeypatch.setattr(racing, "simulate_ahead", lambda *_: iter(()))
     monkeypatch.setattr(racing, "RACE_SECONDS", 0.1)  # so that these studies count as long
 
 
@@ -100,7 +101,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, errors: dict[str, list[float]]) -> 
 def test_who_falls_behind_is_left(errors: list[float], runs: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     planted(monkeypatch, {"randomized-response": errors, "square-wave": [1.0, 1.1, 0.9, 1.0]})
     entrants = [(studies_of(kind, runs=4), USERS) for kind in ("krr", "square-wave")]
-    other, best = finish(race(entrants, same_privacy=False))
+    other, best = finish(race(entrants, StudyWorkers(), same_privacy=False))
     assert not best.left
     assert other.left == (runs is not None)
     if runs is not None:
@@ -113,11 +114,11 @@ def test_quick_studies_are_repeated_before_anyone_is_left(monkeypatch: pytest.Mo
     planted(monkeypatch, {"randomized-response": [9.0, 9.0, 9.0, 1.0], "square-wave": [1.0] * 4})
     monkeypatch.setattr(racing, "RACE_SECONDS", 1e6)
     entrants = [(studies_of(kind, runs=4), USERS) for kind in ("krr", "square-wave")]
-    assert not any(each.left for each in finish(race(entrants, same_privacy=False)))
+    assert not any(each.left for each in finish(race(entrants, StudyWorkers(), same_privacy=False)))
 
 
 @pytest.mark.parametrize(("same_privacy", "left"), [(False, False), (True, True)])
 def test_only_the_same_privacy_competes(same_privacy: bool, left: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     planted(monkeypatch, {"randomized-response": [9.0] * 4, "square-wave": [1.0] * 4})
     entrants = [(studies_of("krr", epsilon=0.5, runs=4), USERS), (studies_of("square-wave", runs=4), USERS)]
-    assert [each.left for each in finish(race(entrants, same_privacy=same_privacy))] == [left, False]
+    assert [each.left for each in finish(race(entrants, StudyWorkers(), same_privacy=same_privacy))] == [left, False]

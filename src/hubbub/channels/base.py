@@ -97,6 +97,13 @@ class Channel(ABC):
         """Return `forward` for one theta >= 0 with less rounding, but slowly; None where there is no better way."""
         return None
 
+    def merged(self) -> tuple[Channel, Positions] | None:
+        """Return a channel of fewer patterns and the place of each pattern in it; None where all differ.
+
+        Patterns whose likelihoods are proportional say the same about the values, and become one.
+        """
+        return None
+
     @property
     def local(self) -> bool:
         """Whether neighbouring values have similar likelihoods, so that `local_maxima` are few."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels.base import line_maxima
+from hubbub.channels.base import Channel, line_maxima, prefers_matrix
 from hubbub.channels.bit_sets import SetChannel
+from hubbub.channels.dense import DenseChannel
 from hubbub.channels.sliding_window import sums_by_place, window_sums
 from hubbub.core.arrays import Floats, Positions
 
@@ -43,6 +44,18 @@ class StairChannel(SetChannel):
         whole = self._kept(positions)[:, None]
         chosen: Floats = np.where((self._starts <= whole) & (whole < self._stops), 1.0, self._low)
         return chosen
+
+    def merged(self) -> tuple[Channel, Positions] | None:
+        """Make one of all patterns with the same interval: far outside, they come again with each step of the stair."""
+        ends, places = np.unique(self._starts * (self._whole + 1) + self._stops, return_inverse=True)
+        if ends.size == self.patterns:
+            return None
+        starts, stops = np.divmod(ends, self._whole + 1)
+        even = np.zeros(ends.size)
+        fewer = StairChannel(
+            starts, stops, self._whole, width=self._width, low=self._low, log_scale=even, among=self._among
+        )
+        return DenseChannel(fewer.dense(), even) if prefers_matrix(fewer.entries) else fewer, places
 
     def members(self, weights: Floats) -> Floats:
         """Return for each pattern the total weight of the values in its interval."""

@@ -25,6 +25,7 @@ from hubbub.planning.race import race as run_race
 from hubbub.planning.repeated_studies import ReportShare, SimulatedStudies
 from hubbub.planning.simulator import Simulator
 from hubbub.planning.studies_ahead import simulate_ahead
+from hubbub.planning.study_workers import StudyWorkers
 from hubbub.planning.truths import AssumedTruth
 from hubbub.planning.user_simulation import draw_reports
 
@@ -50,26 +51,27 @@ def expected_errors(
     """
     yield PREPARING
     entrants = list(settings)
-    if not race:
-        tasks = [_task(studies, users, level, positions) for studies, users in entrants]
-        return (yield from _simulated(entrants, tasks))
-    raced = yield from as_part(run_race(entrants, same_privacy=same_privacy), 0, 2)
-    entrants = [(each.studies, users) for each, (_, users) in zip(raced, entrants, strict=True)]
-    tasks = [
-        _task(studies, users, level, NO_POSITIONS if each.left else positions)
-        for each, (studies, users) in zip(raced, entrants, strict=True)
-    ]
-    results = yield from as_part(_simulated(entrants, tasks), 1, 2)
+    with StudyWorkers() as workers:
+        if not race:
+            tasks = [_task(studies, users, level, positions) for studies, users in entrants]
+            return (yield from _simulated(entrants, tasks, workers))
+        raced = yield from as_part(run_race(entrants, workers, same_privacy=same_privacy), 0, 2)
+        entrants = [(each.studies, users) for each, (_, users) in zip(raced, entrants, strict=True)]
+        tasks = [
+            _task(studies, users, level, NO_POSITIONS if each.left else positions)
+            for each, (studies, users) in zip(raced, entrants, strict=True)
+        ]
+        results = yield from as_part(_simulated(entrants, tasks, workers), 1, 2)
     return [replace(result, screened=each.left) for result, each in zip(results, raced, strict=True)]
 
 
 def _simulated(
-    entrants: Sequence[tuple[SimulatedStudies, int]], tasks: Sequence[Task[SettingResult]]
+    entrants: Sequence[tuple[SimulatedStudies, int]], tasks: Sequence[Task[SettingResult]], workers: StudyWorkers
 ) -> Generator[Progress, None, list[SettingResult]]:
     """Simulate long studies in parallel, then what is left to be done for each setting."""
     ahead = [task.cost for task, (studies, users) in zip(tasks, entrants, strict=True) if studies.waiting(users)]
     share = sum(ahead) / (sum(task.cost for task in tasks) or 1.0)
-    yield from as_share(simulate_ahead(entrants), 0.0, share)
+    yield from as_share(simulate_ahead(entrants, workers), 0.0, share)
     return (yield from as_share(run_parallel(tasks), share, 1.0))
 
 

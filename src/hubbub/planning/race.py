@@ -11,11 +11,12 @@ from hubbub.core.progress import Progress
 from hubbub.planning.parallel import as_part
 from hubbub.planning.repeated_studies import SimulatedStudies
 from hubbub.planning.studies_ahead import simulate_ahead
+from hubbub.planning.study_workers import StudyWorkers
 
 # Studies of each candidate; and how many times the largest error of the best one's the least error of another must be
 # for that one to be left. If two had the same errors, the last round would leave the one in one of 70 cases. The
 # rounds before it are for long studies alone, of many values, whose errors differ less from study to study.
-ROUNDS = ((1, 2.0), (2, 1.5), (4, 1.0))
+ROUNDS = ((1, 2.0), (2, 1.5), (4, 1.25), (8, 1.0))
 RACE_SECONDS = 20.0  # of estimated work for all candidates that stay
 
 Entrant = tuple[SimulatedStudies, int]  # studies of a candidate and a truth, and the number of users
@@ -28,7 +29,9 @@ class Raced(NamedTuple):
     left: bool
 
 
-def race(entrants: Sequence[Entrant], *, same_privacy: bool) -> Generator[Progress, None, list[Raced]]:
+def race(
+    entrants: Sequence[Entrant], workers: StudyWorkers, *, same_privacy: bool
+) -> Generator[Progress, None, list[Raced]]:
     """Return the studies of each entrant, in order, yielding progress.
 
     Those compete that have as many users and reports, the same truth and the same epsilon, or any with `same_privacy`.
@@ -40,7 +43,7 @@ def race(entrants: Sequence[Entrant], *, same_privacy: bool) -> Generator[Progre
     for number, (runs, factor) in enumerate(rounds):
         running = [place for place, each in enumerate(raced) if not each.left]
         few = [(entrants[place][0].repeated(runs), entrants[place][1]) for place in running]
-        yield from as_part(simulate_ahead(few), number, len(rounds))
+        yield from as_part(simulate_ahead(few, workers), number, len(rounds))
         for place, (studies, _), is_behind in zip(running, few, _behind(few, factor, same_privacy), strict=True):
             if is_behind:
                 raced[place] = Raced(studies, left=True)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import math
+import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from hubbub.core.arrays import Floats
+from hubbub.estimators.api import find_method
 from hubbub.metrics import earth_mover_distance
 from hubbub.planning.answers import Spread
 from hubbub.planning.candidates import Candidate
@@ -30,6 +32,14 @@ MAX_CELLS_EMD = 4_000  # on larger maps it is computed only if it was asked for
 EXTRAPOLATION_STEP = 4  # ratio of the two numbers of users from which errors are extrapolated
 
 ReportShare = Callable[[float], None]  # called with the share of the work that is done
+
+
+class WaitingStudy(NamedTuple):
+    """A study to be simulated: with how many users, the how manieth of these, and in about how many seconds."""
+
+    users: int
+    number: int
+    cost: float
 
 
 class ErrorQuantile(NamedTuple):
@@ -219,17 +229,21 @@ class SimulatedStudies:
             self._errors[users, precision] = self._simulate(users, report, precision)
         return self._errors[users, precision]
 
-    def waiting(self, users: int) -> list[tuple[Callable[[ReportShare], StudyErrors], float]]:
-        """Return long studies to be simulated next, each by itself, with their costs; none where these are enough.
+    def waiting(self, users: int) -> list[WaitingStudy]:
+        """Return long studies to be simulated next; none where these are enough.
 
         They are the first that `predict` would simulate, which then finds them done.
         """
         most = self.simulator.max_users
         numbers = [users] if most is None or users <= most else [most // EXTRAPOLATION_STEP, most]
-        long = [number for number in numbers if self._are_long(number)]
-        return [(study, self.simulator.cost(number)) for number in long for study in self._waiting(number)]
+        return [
+            WaitingStudy(own, number, self.simulator.cost(own))
+            for own in numbers
+            if self._are_long(own)
+            for number in self._waiting(own)
+        ]
 
-    def _waiting(self, users: int) -> list[Callable[[ReportShare], StudyErrors]]:
+    def _waiting(self, users: int) -> list[int]:
         runs = self._runs or FIRST_SLOW_RUNS
         while all((users, number) in self._single for number in range(runs)):
             errors = StudyErrors.joined([self._single[users, number] for number in range(runs)])
@@ -237,8 +251,32 @@ class SimulatedStudies:
             if more == runs:
                 return []
             runs = more
-        numbers = [number for number in range(runs) if (users, number) not in self._single]
-        return [partial(self._batch, users, number, number, 1) for number in numbers]
+        return [number for number in range(runs) if (users, number) not in self._single]
+
+    def simulate(self, users: int, number: int, report: ReportShare) -> StudyErrors:
+        """Return the errors of one long study, and keep them."""
+        return self._batch(users, number, number, 1, report)
+
+    def keep(self, users: int, number: int, errors: StudyErrors) -> None:
+        """Keep the errors of a long study that was simulated elsewhere."""
+        self._single[users, number] = errors
+
+    @cached_property
+    def portable(self) -> bytes | None:
+        """What another process needs to simulate these studies; None if it cannot know the candidate or the method."""
+        if find_method(self.simulator.method, "method").is_own:
+            return None
+        try:
+            packed = pickle.dumps((self.candidate, self.simulator.method, self.truth, self._seed, self.distance))
+        except (pickle.PicklingError, AttributeError, TypeError):
+            return None
+        return None if b"__main__" in packed else packed
+
+    @classmethod
+    def from_portable(cls, portable: bytes) -> SimulatedStudies:
+        """Return the studies of another process."""
+        candidate, method, truth, seed, distance = pickle.loads(portable)  # noqa: S301  # see study_workers.py
+        return cls(Simulator(candidate, method), truth, seed, distance=distance, runs=1)
 
     def _are_long(self, users: int) -> bool:
         """Whether each study is a batch of its own."""

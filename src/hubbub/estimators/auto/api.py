@@ -70,7 +70,10 @@ def auto(reports: Reports, settings: MethodSettings) -> MethodRun:
         point = likelihood.at(shrunk.probabilities)
         outcome = Outcome(point, maximum.iterations, met=maximum.converged)
         return as_estimate(reports, "auto", outcome, shrunk.explain() + _unsolved(maximum), used)
-    theta, selection = yield from smooth(likelihood.channel, likelihood.weights, reports.domain, rng, max_updates)
+    channel, weights = likelihood.channel, likelihood.weights
+    if (merged := channel.merged()) is not None:
+        channel, weights = merged[0], np.bincount(merged[1], weights)
+    theta, selection = yield from smooth(channel, weights, reports.domain, rng, max_updates)
     used = {
         "chosen": selection.chosen.description,
         "weight": float(selection.weights.max()),
