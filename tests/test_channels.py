@@ -198,6 +198,23 @@ def test_every_kind_of_mechanism_was_looked_at() -> None:
     assert known == set(mechanisms.__all__) - {"Mechanism"} - of_two_values - of_two_outputs - of_products
 
 
+@pytest.mark.parametrize("among", [None, np.array([0, 3, 4, 17])])
+@pytest.mark.parametrize("gamma", ["1/4", 1])
+def test_outputs_far_outside_say_what_others_say(gamma: str | int, among: NDArray[np.int64] | None) -> None:
+    """Merged patterns have the same likelihood, up to a factor; and no two that are left are proportional."""
+    mechanism = hb.Staircase(hb.Integers(0, 20), 1.0, gamma=gamma)
+    codes = np.arange(-150, 171)
+    channel = mechanism.encoded_channel(codes, among)
+    merged = channel.merged()
+    assert merged is not None
+    fewer, places = merged
+    assert fewer.patterns < channel.patterns / 2
+    np.testing.assert_array_equal(fewer.dense()[:, places], channel.dense())
+    assert len(np.unique(fewer.dense(), axis=1).T) == fewer.patterns or among is not None
+    assert fewer.merged() is None
+    assert mechanism.encoded_channel(np.array([7])).merged() is None
+
+
 @pytest.mark.parametrize("buckets", [2, 3, 7, 1000])
 def test_compiled_hash_is_the_published_one(buckets: int) -> None:
     rng = np.random.default_rng(buckets)

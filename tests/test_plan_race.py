@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import hubbub as hb
 from hubbub.core.progress import Progress, finish
 from hubbub.planning import race as racing
-from hubbub.planning import repeated_studies
+from hubbub.planning import repeated_studies, studies_ahead
 from hubbub.planning.candidates import candidates_from
 from hubbub.planning.race import ROUNDS, race
 from hubbub.planning.repeated_studies import SimulatedStudies, StudyErrors
@@ -122,3 +125,63 @@ def test_only_the_same_privacy_competes(same_privacy: bool, left: bool, monkeypa
     planted(monkeypatch, {"randomized-response": [9.0] * 4, "square-wave": [1.0] * 4})
     entrants = [(studies_of("krr", epsilon=0.5, runs=4), USERS), (studies_of("square-wave", runs=4), USERS)]
     assert [each.left for each in finish(race(entrants, StudyWorkers(), same_privacy=same_privacy))] == [left, False]
+
+
+# -- processes ----------------------------------------------------------------------------------------------
+
+
+def test_processes_simulate_what_this_one_does(
+    monkeypatch: pytest.MonkeyPatch, simulated: list[tuple[str, int]]
+) -> None:
+    here = [studies_of("square-wave").simulate(USERS, number, quiet) for number in range(3)]
+    monkeypatch.setattr(studies_ahead, "WORKERS_FROM_SECONDS", 0.0)
+    monkeypatch.setattr(studies_ahead, "processors", lambda: 2)
+    elsewhere = studies_of("square-wave", runs=3)
+    simulated.clear()
+    with StudyWorkers() as workers:
+        finish(simulate_ahead([(elsewhere, USERS)], workers))
+        assert workers.are_running
+        started = list(workers._started)
+    assert all(process.returncode is not None for process in started)
+    found = elsewhere.predict(USERS, quiet)
+    assert not simulated
+    np.testing.assert_array_equal(found.near.tv, np.concatenate([errors.tv for errors in here]))
+    np.testing.assert_array_equal(found.near.squares, np.concatenate([errors.squares for errors in here]))
+    assert found.near.work == pytest.approx(sum(errors.work for errors in here))
+
+
+def test_studies_of_processes_that_fail_are_simulated_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(studies_ahead, "WORKERS_FROM_SECONDS", 0.0)
+    monkeypatch.setattr(studies_ahead, "processors", lambda: 2)
+    with StudyWorkers() as workers:
+        assert workers.simulate(b"nothing that was pickled", USERS, 0) is None  # and the process goes on
+        portable = studies_of("krr").portable
+        assert portable is not None
+        assert workers.simulate(portable, USERS, 0) is not None
+        (process,) = workers._started
+        process.kill()
+        process.wait()
+        assert workers.simulate(portable, USERS, 1) is None
+        studies = studies_of("krr", runs=2)
+        finish(simulate_ahead([(studies, USERS)], workers))
+    assert not studies.waiting(USERS)
+    monkeypatch.setattr(sys, "executable", str(Path("no", "python")))
+    with StudyWorkers() as workers:
+        assert workers.simulate(portable, USERS, 0) is None
+
+
+def test_what_another_process_cannot_know_stays_here() -> None:
+    class Own(hb.RandomizedResponse):
+        """A mechanism that no other process has."""
+
+    assert studies_of("krr").portable is not None
+    (candidate,) = candidates_from(Own(LINE, 1.0))
+    assert SimulatedStudies(Simulator(candidate, "auto"), TRUTH, 0, distance="tv", runs=None).portable is None
+    Own.__module__, Own.__qualname__ = "__main__", "Own"
+    sys.modules["__main__"].Own = Own  # type: ignore[attr-defined]
+    try:
+        assert SimulatedStudies(Simulator(candidate, "auto"), TRUTH, 0, distance="tv", runs=None).portable is None
+    finally:
+        del sys.modules["__main__"].Own  # type: ignore[attr-defined]
+    hb.register_estimator("of-this-process", lambda reports: hb.estimate(reports, "inv-p").probabilities)
+    assert studies_of("krr", method="of-this-process").portable is None
