@@ -147,6 +147,8 @@ def _read(mechanism: hb.Mechanism, outputs: Any) -> hb.Reports:
     """Return reports; of one bit for each value their sums, which is all that aggregators there keep of them, too."""
     if isinstance(mechanism, hb.Rappor | hb.OptimizedUnary | hb.Unary | hb.LongitudinalRappor | hb.LongitudinalUnary):
         return hb.Reports.from_bit_counts(mechanism, mechanism.bit_counts(outputs), len(outputs))
+    if isinstance(mechanism, hb.BloomRappor):
+        return hb.Reports.from_bit_counts(mechanism, *mechanism.bit_counts(outputs))
     return hb.Reports.from_outputs(mechanism, outputs)
 
 
