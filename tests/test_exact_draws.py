@@ -339,8 +339,8 @@ def test_noise_of_filters_is_that_of_their_bits(bits: int) -> None:
     rows = np.packbits(np.random.default_rng(bits).integers(0, 2, (7, bits)).astype(bool), axis=1)
     every = np.packbits(np.ones((7, bits), dtype=bool), axis=1)
     cases = {(0, 1): rows, (1, 0): rows ^ every, (1, 1): every, (0, 0): 0 * every}
-    for (zero, one), expected in cases.items():
-        noisy = noisy_rows(rows, bits, Fraction(zero), Fraction(one), SystemSource())
+    for (of_zeros, of_ones), expected in cases.items():
+        noisy = noisy_rows(rows, bits, Fraction(of_zeros), Fraction(of_ones), SystemSource())
         np.testing.assert_array_equal(noisy, expected)
     source = SystemSource()
     for zero, one in ((Fraction(1, 4), Fraction(3, 4)), (Fraction(1, 8), Fraction(3, 4))):  # turned, or drawn for each

@@ -10,6 +10,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.progress import Progress, finish
+from hubbub.estimators import own_estimators
 from hubbub.planning import race as racing
 from hubbub.planning import repeated_studies, studies_ahead
 from hubbub.planning.candidates import candidates_from
@@ -170,7 +171,7 @@ def test_studies_of_processes_that_fail_are_simulated_here(monkeypatch: pytest.M
         assert workers.simulate(portable, USERS, 0) is None
 
 
-def test_what_another_process_cannot_know_stays_here() -> None:
+def test_what_another_process_cannot_know_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
     class Own(hb.RandomizedResponse):
         """A mechanism that no other process has."""
 
@@ -182,6 +183,7 @@ def test_what_another_process_cannot_know_stays_here() -> None:
     try:
         assert SimulatedStudies(Simulator(candidate, "auto"), TRUTH, 0, distance="tv", runs=None).portable is None
     finally:
-        del sys.modules["__main__"].Own  # type: ignore[attr-defined]
+        del sys.modules["__main__"].Own
+    monkeypatch.setattr(own_estimators, "_FUNCTIONS", {})
     hb.register_estimator("of-this-process", lambda reports: hb.estimate(reports, "inv-p").probabilities)
     assert studies_of("krr", method="of-this-process").portable is None

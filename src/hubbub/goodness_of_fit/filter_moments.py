@@ -31,7 +31,7 @@ class FilterMoments(BitMoments):
 
 
 def filter_tables(
-    mechanism: BloomRappor, ones: Floats, senders: Sequence[int] | Positions, among: Positions | None
+    mechanism: BloomRappor, ones: Floats, senders: Sequence[int] | Floats | Positions, among: Positions | None
 ) -> list[CountTable]:
     """Return a table for each cohort that anybody is in."""
     zero, one = (float(chance) for chance in mechanism.chances)

@@ -569,7 +569,8 @@ class BloomRappor(Longitudinal):
         for number, column in enumerate(codes.T[NUMBER_BYTES:]):  # how often each byte was sent says how often each bit
             sent = np.bincount(256 * places + column, weights=counts, minlength=256 * some.size).reshape(some.size, 256)
             ones[some, 8 * number : 8 * number + 8] = sent @ BITS_OF_BYTES
-        return ones[:, : self.bits], np.bincount(cohorts, weights=counts, minlength=self.cohorts)
+        users = np.bincount(cohorts, weights=counts, minlength=self.cohorts)
+        return ones[:, : self.bits], users.astype(np.float64, copy=False)
 
     # -- drawing -------------------------------------------------------------------------------------
 

@@ -72,7 +72,7 @@ def auto(reports: Reports, settings: MethodSettings) -> MethodRun:
         return as_estimate(reports, "auto", outcome, shrunk.explain() + _unsolved(maximum), used)
     channel, weights = likelihood.channel, likelihood.weights
     if (merged := channel.merged()) is not None:
-        channel, weights = merged[0], np.bincount(merged[1], weights)
+        channel, weights = merged[0], np.bincount(merged[1], weights).astype(np.float64, copy=False)
     theta, selection = yield from smooth(channel, weights, reports.domain, rng, max_updates)
     used = {
         "chosen": selection.chosen.description,
