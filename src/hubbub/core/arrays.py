@@ -95,7 +95,10 @@ def refuse_rounded(array: Array, error: type[HubbubError], *, where: str, expect
         rounded = finite & (np.abs(np.where(finite, array, 0)) >= exact_limit(array.dtype))
         rounded &= np.floor(np.where(finite, array, 0)) == np.where(finite, array, 0)
     elif array.dtype.kind == "O":
-        rounded = np.array([may_be_rounded(value) for value in array.ravel().tolist()], dtype=bool)
+        values = array.ravel().tolist()
+        if not any(issubclass(kind, float | np.floating) for kind in set(map(type, values))):
+            return
+        rounded = np.array([may_be_rounded(value) for value in values], dtype=bool)
     else:
         return
     if rounded.any():

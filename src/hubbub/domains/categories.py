@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -95,11 +96,15 @@ class Categories(Domain):
         array = as_array(values)
         refuse_rounded(array, DomainError, where="values", expected=self.describe())
         position_of = self._position_of
-        positions = [
-            -1 if isinstance(value, bool) or not isinstance(value, Hashable) else position_of.get(value, -1)
-            for value in array.ravel().tolist()
-        ]
-        return np.array(positions, dtype=np.int64).reshape(array.shape)
+        values = array.ravel().tolist()
+        if set(map(type, values)) <= {str, int}:
+            found = map(position_of.get, values, repeat(-1))
+        else:
+            found = (
+                -1 if isinstance(value, bool) or not isinstance(value, Hashable) else position_of.get(value, -1)
+                for value in values
+            )
+        return np.fromiter(found, np.int64, array.size).reshape(array.shape)
 
     @property
     def unit(self) -> None:
