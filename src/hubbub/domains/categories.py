@@ -98,7 +98,7 @@ class Categories(Domain):
         position_of = self._position_of
         values = array.ravel().tolist()
         if set(map(type, values)) <= {str, int}:
-            found = map(position_of.get, values, repeat(-1))
+            found: Iterable[int] = map(position_of.get, values, repeat(-1))
         else:
             found = (
                 -1 if isinstance(value, bool) or not isinstance(value, Hashable) else position_of.get(value, -1)
