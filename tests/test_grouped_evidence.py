@@ -106,27 +106,3 @@ def test_auto_is_no_worse_for_blocks() -> None:
     ignored = hb.total_variation(hb.estimate(reports, method="auto").probabilities, theta)
     assert whole < 0.22
     assert whole < 0.85 * ignored
-
-
-@pytest.mark.parametrize(
-    "mechanism", [hb.SubsetSelection(hb.Integers(0, 19), 1.0), hb.Laplace(hb.Integers(0, 19), 0.3)]
-)
-def test_ratios_that_nobody_sent_are_left_out(mechanism: hb.Mechanism) -> None:
-    """Sets have two ratios, however many reports there are. What the evidence says is the same without the others."""
-    rng = np.random.default_rng(2)
-    outputs = mechanism.privatize(rng.integers(0, 20, 3_000), rng=rng)
-    reports = hb.Reports.from_outputs(mechanism, outputs)
-    channel, weights = reports.channel, reports.weights
-    evidence = ShareEvidence.of(channel, weights)
-    assert evidence is not None
-    assert evidence.counts.any(axis=0).all()
-    assert (evidence.ratios.shape[1] < 5) == isinstance(mechanism, hb.SubsetSelection)  # of 512 bins
-    np.testing.assert_allclose(evidence.counts.sum(axis=1), weights.sum())
-    shares = np.array([0.0, 0.05, 0.3])
-    found = evidence.log_likelihood(shares)[evidence.group]
-    for value in (0, 7, 19):
-        for place, share in enumerate(shares.tolist()):
-            theta = np.full(20, (1.0 - share) / 19)
-            theta[value] = share
-            expected = weights @ np.log(channel.forward(theta) / channel.forward(np.full(20, 0.05)))
-            assert found[value, place] == pytest.approx(expected, abs=0.02)  # ratios are merged in bins

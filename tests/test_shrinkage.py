@@ -94,7 +94,8 @@ def test_many_ratios_are_merged_without_a_trace(mechanism: hb.Mechanism, monkeyp
     shares = np.array([0.0, 0.05, 0.2, 0.6])
     merged = evidence_of(reports)
     assert reports.channel.patterns > share_evidence.MAX_DISTINCT_RATIOS
-    assert merged.ratios.shape[1] == share_evidence.MAX_DISTINCT_RATIOS
+    assert merged.counts.any(axis=0).all()  # bins into which nobody falls are left out: sets have few ratios
+    assert merged.ratios.shape[1] < 30
     monkeypatch.setattr(share_evidence, "MAX_DISTINCT_RATIOS", 10**6)
     exact = evidence_of(reports)
     np.testing.assert_allclose(merged.log_likelihood(shares), exact.log_likelihood(shares), atol=0.02)

@@ -14,7 +14,7 @@ from hubbub.planning.studies_ahead import simulate_ahead
 from hubbub.planning.study_workers import StudyWorkers
 
 # Studies of each candidate; and how many times the largest error of the best one's the least error of another must be
-# for that one to be left. If two had the same errors, the last round would leave the one in one of 70 cases. The
+# for that one to be left. If two had the same errors, the last round would leave the one in one of 12,870 cases. The
 # rounds before it are for long studies alone, of many values, whose errors differ less from study to study.
 ROUNDS = ((1, 2.0), (2, 1.5), (4, 1.25), (8, 1.0))
 RACE_SECONDS = 20.0  # of estimated work for all candidates that stay
