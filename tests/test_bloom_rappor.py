@@ -328,7 +328,24 @@ def test_a_list_that_lacks_the_most_frequent_text_is_refuted() -> None:
     (block,) = reports.blocks
     outputs = np.repeat(mechanism.output_space.decode(block.codes), block.counts)  # type: ignore[attr-defined]
     decoded = hb.decode_rappor(hb.Reports.from_outputs(shorter, outputs))
+    assert decoded.fit.rejected
     assert not decoded.list_explains
+    assert "does not explain" in decoded.explain()
+
+
+def test_a_rest_that_is_surely_there_refutes_the_list_where_the_fit_does_not() -> None:
+    """Many rare texts leave bits that look random: no single count stands out, and yet they are 25% together."""
+    texts = [f"text {place}" for place in range(52)]
+    listed = 1 / np.arange(1.0, 13.0)
+    shares = np.concatenate([0.75 * listed / listed.sum(), np.full(40, 0.25 / 40)])
+    rng = np.random.default_rng(1)
+    full, short = (hb.BloomRappor(hb.Categories(texts[:size]), 32, 16, 2, **DEMO) for size in (52, 12))
+    sent = full.privatize(np.array(texts)[rng.choice(52, 30_000, p=shares)], rng=rng)
+    decoded = hb.decode_rappor(hb.Reports.from_outputs(short, sent))
+    assert not decoded.fit.rejected
+    assert decoded.rest_low > 0
+    assert not decoded.list_explains
+    assert "no evidence" not in decoded.explain()
     assert "does not explain" in decoded.explain()
 
 

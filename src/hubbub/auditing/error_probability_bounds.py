@@ -114,7 +114,8 @@ def error_probability(
     SettingError
         If an argument is not what it should be: a mechanism, whole numbers from 1, a value of the domain.
     MechanismError
-        If the mechanism's outputs cannot be listed, or its table is too large to compare all rows.
+        If the mechanism's outputs cannot be listed, or its table is too large to compare all rows; or for several
+        reports of `BloomRappor`.
 
     Examples
     --------
@@ -274,7 +275,8 @@ def _remembered_errors(mechanism: Mechanism, counts: Positions, bound: str) -> F
                 "the reports of a user are not independent given the value",
                 where="error_probability(mechanism)",
                 got=type(mechanism).__name__,
-                expected="a mechanism without memory, one of hubbub's own with memory, or reports_per_user=1",
+                expected="a mechanism without memory, LongitudinalRappor, LongitudinalUnary, LongitudinalResponse, "
+                "LongitudinalHashing, or reports_per_user=1",
                 remedy="pass reports_per_user=1",
             )
         together = RowSimilarity(np.array([[log]]), np.array([size - 1.0]), np.ones(1), outputs)

@@ -169,5 +169,5 @@ def check_entries(values: int, patterns: int) -> None:
             got=f"{values:,} values x {patterns:,} distinct patterns: {8e-9 * values * patterns:,.0f} GB",
             expected=f"at most {8e-9 * MAX_MATRIX_ENTRIES:,.0f} GB",
             remedy="use a coarser domain, or a mechanism with a structured channel (k-RR, geometric and Laplace noise "
-            "on lines and whole grids, unary, hashed)",
+            "on lines and whole grids, Square Wave, unary, hashed, Hadamard response, sketches)",
         )

@@ -33,9 +33,9 @@ def fit_test(
 
     The parts are the shares of all outputs (of pairs of outputs if users sent several; of those with the same
     attributes where reports lack some), the number of ones in unary reports and the size of hashed reports' sets, whose
-    laws are the same for all values, which attribute `SampleOne` sends, the bits that two reports of a user share if
-    devices keep a permanent response, and repeated reports or seeds. `p_value` is the smallest of theirs, times their
-    number.
+    laws are the same for all values, which attribute `SampleOne` sends and which hash a sketch, the bits that two
+    reports of a user share if devices keep a permanent response, and repeated reports or seeds. `p_value` is the
+    smallest of theirs, times their number.
 
     Parameters
     ----------

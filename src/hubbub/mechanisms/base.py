@@ -33,7 +33,8 @@ class Mechanism(Portable, ABC):
     * `law` where real reports need more exact probabilities than the floats of the matrix,
     * `draw` where simulating by rows of the matrix is too slow,
     * `output_space` where outputs are not a short list of labels,
-    * `joint_log_columns` and `spent` where outputs of one user are not independent given the value.
+    * `mean_score` where an unbiased mean has a closed form,
+    * `joint_log_columns`, `spent` and `shared_noise` where outputs of one user are not independent given the value.
 
     Two mechanisms are the same if they compare equal; reports of equal mechanisms are merged.
 

@@ -1,4 +1,4 @@
-"""Frequency oracles: mechanisms whose outputs stand for sets of values (unary, hashed, subsets, and k-RR itself).
+"""Frequency oracles: mechanisms whose outputs stand for sets of values (unary, hashed, subsets, codes, sketches, k-RR).
 
 The likelihood of such an output takes two values over the domain: a high one for the values in its set and, e^epsilon
 times smaller (e^log_ratio, where a mechanism has several epsilons), a low one for all others.

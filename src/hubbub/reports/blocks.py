@@ -4,7 +4,7 @@ Each block holds distinct patterns of one form, with the number of users who sen
 
 * `Singles`: users who sent one output of one mechanism;
 * `Joint`: users who sent several outputs, of one or several mechanisms;
-* `BitSums`: sums of bits over users, where the individual reports were not kept.
+* `BitSums`: sums of bits over users, where the individual reports were not kept (of Bloom filters `FilterSums`).
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ class Reports(Portable):
 
         Parameters
         ----------
-        mechanism : Rappor, OptimizedUnary, LongitudinalRappor, LongitudinalUnary or BloomRappor
+        mechanism : Rappor, OptimizedUnary, Unary, LongitudinalRappor, LongitudinalUnary or BloomRappor
             The mechanism that the users ran.
         ones : array of int
             How many users sent a one for each value, in the order of ``domain.labels``, as ``mechanism.bit_counts``

@@ -40,7 +40,7 @@ class TextShares:
     p_values : numpy.ndarray or None
         By LASSO, of the hypothesis that a candidate has no users; 1 for those that are not selected.
     fit : FitTest
-        Whether the list alone explains the reports.
+        The test of fit of the list alone, without a rest.
     method : str
         ``"mle"`` or ``"lasso"``.
     level : float
@@ -79,8 +79,8 @@ class TextShares:
 
     @property
     def list_explains(self) -> bool:
-        """Whether the test of fit found no evidence against the list."""
-        return not self.fit.rejected
+        """Whether nothing speaks against the list alone: neither the test of fit nor the interval of the rest."""
+        return not self.fit.rejected and self.rest_low <= 0.0
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table of the candidates, those with the largest shares first.
@@ -124,13 +124,19 @@ class TextShares:
         if found > SHOWN_CANDIDATES:
             lines.append(f"- and {found - SHOWN_CANDIDATES} more")
         lines.append(f"Not on the list: {self.rest:.1%} ({self.rest_low:.1%} to {self.rest_high:.1%}).")
-        if self.fit.p_value is None:
-            lines.append(f"Whether the list explains the reports cannot be tested: {self.fit.reason}.")
-        else:
-            verdict = "There is no evidence against the list" if self.list_explains else "The list does not explain"
-            end = "" if self.list_explains else " the reports"
-            lines.append(f"{verdict}{end} (test of fit, p = {self.fit.p_value:.2g}).")
+        lines.append(self._verdict())
         return "\n".join(lines)
+
+    def _verdict(self) -> str:
+        """Say whether the list alone explains the reports, and what says so."""
+        test = "no test of fit" if self.fit.p_value is None else f"test of fit, p = {self.fit.p_value:.2g}"
+        if self.rest_low > 0.0:
+            return f"The list alone does not explain the reports: some users have a text that is not on it ({test})."
+        if self.fit.p_value is None:
+            return f"Whether the list explains the reports cannot be tested: {self.fit.reason}."
+        if self.fit.rejected:
+            return f"The list alone does not explain the reports ({test})."
+        return f"There is no evidence against the list ({test})."
 
     def __str__(self) -> str:
         return self.explain()
