@@ -49,7 +49,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return seen
 
 
-@pytest.mark.parametrize("runs", [3, None])
+@pytest.mark.parametrize("runs", [3, pytest.param(None, marks=pytest.mark.slow)])
 def test_what_is_simulated_ahead_is_what_a_prediction_needs(
     runs: int | None, simulated: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

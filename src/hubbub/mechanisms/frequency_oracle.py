@@ -77,6 +77,21 @@ class FrequencyOracle(Mechanism):
         held = other + shares * (true - other)
         return np.asarray(held * (1.0 - held) / (true - other) ** 2)
 
+    def null_variance(self, shares: Floats) -> Floats:
+        """Return the variance of each unbiased share that follows from one output, if nobody held that value.
+
+        Parameters
+        ----------
+        shares
+            The shares of all values, as they are or as estimated: noise may depend on what others hold.
+
+        Returns
+        -------
+        numpy.ndarray
+            A variance for each value.
+        """
+        return np.broadcast_to(self.share_variance(np.zeros(1)), shares.shape)
+
     def _check(self) -> None:
         name = type(self).__name__
         check_domain(self.domain, Domain, name, DOMAIN_REMEDY)

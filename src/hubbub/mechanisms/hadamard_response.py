@@ -268,6 +268,10 @@ class HadamardResponse(ListedSets):
             inside = np.bincount(blocks, weights=shares, minlength=self._b)[blocks]
         return np.asarray((kept * inside + (1.0 - kept) / self._b) / kept**2 - shares**2)
 
+    def null_variance(self, shares: Floats) -> Floats:
+        """Return the variances: values of frequent blocks get more of the outputs, and of their noise."""
+        return np.asarray(self.share_variance(shares) + shares**2)
+
     def _set_sums(self, codes: Codes, numbers: Floats) -> Floats:
         """Return the sums over each output's set, and half of those over all other blocks, for the same votes."""
         of_blocks = np.bincount(np.arange(numbers.size) % self._b, weights=numbers, minlength=self._b)

@@ -42,6 +42,8 @@ MAX_LISTED_OUTPUTS = 1 << 16
 COST_OF_HASH = 100_000  # bits of sets whose sums take as long as those of one more hash
 PRODUCTS_OF_SETS = 8  # that take as long as packing the sets
 MAX_SOLVER_STEPS = 500
+MAX_COVARIANCE_VALUES = 1_024  # of which the covariance is written out
+TRACE_PROBES = 4
 SOLVED = 1e-12  # of the right side: what is left of it...
 SPARE = 1e6  # ...squared, or so many times as much where rounding prevents more
 
@@ -226,6 +228,44 @@ class Sketch(SetValuedOracle):
             expected="hashes (width - 1) far above the number of values",
             remedy='use more hashes, or method="ibu" or "mle"; several distributions may fit equally well',
         )
+
+    def null_variance(self, shares: Floats) -> Floats:
+        """Return the variances, with the noise that solving for the collisions adds.
+
+        An output's set holds x or not: a = 1 or 0. Over hashes and noise, the second moments of (a - base) / gain are
+
+            M = base (1 - base) / gain^2 C + (1 - 2 base) / gain C',
+
+        where C'(x, y) is the mean over hashes of the share of the bucket that x and y are in, 0 if they are in two. So
+        the variance is the diagonal of C^-1 M C^-1. Of very many values it is taken to be the same for all, with shares
+        of buckets of 1 / width: then M is a multiple of C, and C^-1 M C^-1 one of C^-1.
+        """
+        size, flip = shares.size, self._base * (1.0 - self._base) / self._gain**2
+        own = (1.0 - 2.0 * self._base) / self._gain
+        if size > MAX_COVARIANCE_VALUES:
+            return np.full(size, (flip + own / self.width) * self._mean_of_inverse)
+        from scipy import sparse
+
+        together, beside = np.zeros((size, size)), np.zeros((size, size))
+        step = max(1, BUCKETS_AT_ONCE // size)
+        for first in range(0, self.hashes, step):
+            table = self.buckets(np.arange(first, min(first + step, self.hashes))).astype(np.int64)
+            rows = (table + self.width * np.arange(len(table))[:, None]).ravel()
+            columns = np.tile(np.arange(size), len(table))
+            held = np.maximum(np.bincount(rows, np.tile(shares, len(table)), self.width * len(table)), 0.0)
+            holders = sparse.csr_array((np.ones(rows.size), (rows, columns)), shape=(held.size, size))
+            together += (holders.T @ holders).toarray()
+            beside += (holders.T @ (holders * held[:, None])).toarray()
+        inverse = np.linalg.pinv(together, hermitian=True)
+        moments = flip * together + own * beside
+        return np.asarray(self.hashes * ((inverse @ moments) * inverse).sum(axis=1))
+
+    @cached_property
+    def _mean_of_inverse(self) -> float:
+        """The mean of the diagonal of C^-1, from its products with random signs."""
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], (TRACE_PROBES, len(self.domain)))
+        solved = [self._solution(row) for row in signs]
+        return float(np.mean([row @ own / row.size for row, own in zip(signs, solved, strict=True) if own is not None]))
 
     @cached_property
     def _tells_values_apart(self) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from hubbub.core.arrays import Floats
 
 FALSE_ALARMS = 0.02  # of base-cut: the chance that any value without users is kept
+SUM_ROUNDING = 1e-9  # above 1, of shares that already add up to 1: what solving for them may leave
 
 
 def normalised(solution: Floats) -> Floats:
@@ -45,7 +46,7 @@ def norm_cut(solution: Floats) -> Floats:
     """
     positive = np.maximum(solution, 0.0)
     falling = np.sort(positive)[::-1]
-    kept = int(np.count_nonzero(np.cumsum(falling) <= 1.0))
+    kept = int(np.count_nonzero(np.cumsum(falling) <= 1.0 + SUM_ROUNDING))
     most = falling[kept] if kept < falling.size else 0.0  # of those that go
     stay = (positive > most) | (positive == falling[0])
     return normalised(np.where(stay, positive, 0.0))

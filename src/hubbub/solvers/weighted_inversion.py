@@ -71,12 +71,11 @@ class ValueByValue:
 
     @property
     def null_deviations(self) -> Floats:
-        """The standard deviation of the share of a value that nobody holds, for each value: all the same."""
-        variance = 0.0
+        """The standard deviation of the share of a value that nobody holds, for each value."""
+        variance = np.zeros(self._kept.size)
         for own, part in zip(self._sent, self._parts.tolist(), strict=True):
-            nobody = cast("FrequencyOracle", own.mechanism).share_variance(np.zeros(1))
-            variance += part**2 * float(nobody[0]) * own.mean_spread
-        return np.full(self._kept.size, math.sqrt(variance))
+            variance += part**2 * own.mean_spread * _null_variance(own.mechanism, self.shares, self._kept)
+        return np.sqrt(variance)
 
 
 class LeastSquares:
@@ -202,7 +201,8 @@ def _set_equations(own: WeightedOutputs, kept: Positions) -> _Equations:
     shares = _oracle_shares(own, kept)
     weights = np.full(kept.size, own.total / _oracle_variance(own.mechanism, kept.size))
     single = cast("FrequencyOracle", own.mechanism).share_variance(shares)
-    variances = np.maximum(single, 0.0) / own.total  # where noise carries a share far beyond 0 or 1
+    least = np.maximum(_null_variance(own.mechanism, shares, kept) - shares**2, 0.0)  # noise may carry shares far away
+    variances = np.maximum(single, least) / own.total
     return _Equations(np.eye(kept.size), shares, weights, own.total, variances)
 
 
@@ -234,6 +234,14 @@ def _oracle_shares(own: WeightedOutputs, kept: Positions) -> Floats:
     oracle = cast("FrequencyOracle", own.mechanism)
     held = own.counts if own.codes is None else oracle.support_counts(own.codes, own.counts)
     return oracle.unbiased_shares(held, own.total)[kept]
+
+
+def _null_variance(mechanism: Mechanism, shares: Floats, kept: Positions) -> Floats:
+    """Return the variance of u_x of one output for each kept value, if nobody held it."""
+    oracle = cast("FrequencyOracle", mechanism)
+    every = np.zeros(len(oracle.domain))
+    every[kept] = shares
+    return oracle.null_variance(every)[kept]
 
 
 def _oracle_variance(mechanism: Mechanism, size: int) -> float:
