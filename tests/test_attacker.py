@@ -105,6 +105,27 @@ def test_reports_with_a_memory_by_definition() -> None:
     assert first == pytest.approx((SKEWED[:, None] * once).max(axis=0).sum())
 
 
+def test_reports_of_one_device_are_those_that_it_can_send() -> None:
+    """dBitFlip repeats its answers, and a cohort stays: lists that would need two devices have no probability."""
+    usage = hb.DBitFlip(hb.Integers(0, 3), 2.0)
+    once, often = hb.attacker(usage), hb.attacker(usage, reports_per_user=3)
+    assert often.vulnerability == pytest.approx(once.vulnerability, rel=1e-12)
+    assert often.distance == pytest.approx(once.distance, rel=1e-12)
+    texts = hb.Categories(["aa", "bb", "cc"])
+    start = hb.BloomRappor(texts, cohorts=2, bits=3, hashes=1, f=0.5, p=0.25, q=0.75)
+    half, kept = 0.25, np.array(list(product((0, 1), repeat=3)))
+    right = 0.0
+    for cohort in range(2):
+        filters = np.unpackbits(start.filters[cohort], axis=1, count=3)
+        permanent = np.where(filters[:, None] == kept, 1 - half, half).prod(axis=2)  # values by permanent rows
+        sent = np.where(kept[:, None] == 1, np.where(kept == 1, 0.75, 0.25), np.where(kept == 1, 0.25, 0.75)).prod(
+            axis=2
+        )
+        pairs = (sent[:, :, None] * sent[:, None, :]).reshape(len(kept), -1)
+        right += (permanent @ pairs / 3 / 2).max(axis=0).sum()
+    assert hb.attacker(start, reports_per_user=2).vulnerability == pytest.approx(right, rel=1e-12)
+
+
 def test_hashes_are_taken_to_be_random() -> None:
     hashed = hb.LocalHashing(FIVE, 1.5, buckets=3)
     formula = hb.attacker(hashed, prior=SKEWED).vulnerability

@@ -149,6 +149,39 @@ def test_what_reports_spend_is_the_largest_ratio_and_at_most_m_times_first() -> 
         assert mechanism.epsilon <= 2 * mechanism.hashes * math.log((1 - f / 2) / (f / 2)) * (1 + 1e-12)
 
 
+def test_an_audit_compares_texts_that_nobody_listed() -> None:
+    """The rest stands for many texts: two of them differ as much as any two, whichever are on the list."""
+    sizes: dict[str, Any] = {"cohorts": 3, "bits": 5, "hashes": 2, **DEMO}
+    rest = hb.audit(hb.BloomRappor(hb.Categories(["a", "b", "cc", "d"]), rest="cc", **sizes), draws=100)
+    many = hb.audit(hb.BloomRappor(hb.Categories([f"page{place}" for place in range(60)]), **sizes), draws=100)
+    assert rest.exact is not None
+    assert many.exact is not None
+    assert rest.exact.high == many.exact.high
+    assert rest.one_report is not None
+    assert many.one_report is not None
+    assert rest.one_report.high == many.one_report.high
+    assert "two texts that 'cc' stands for" in str(rest)
+    assert "Loose" not in str(rest)
+
+
+@pytest.mark.parametrize("hashes", [1, 2])
+@pytest.mark.parametrize("spends", [{"epsilon": 80}, {"epsilon": 80, "first": 76}, {"epsilon": 300, "first": 150}])
+def test_almost_no_noise_leaves_finite_likelihoods(hashes: int, spends: dict[str, float]) -> None:
+    mechanism = hb.BloomRappor(TEXTS, 4, 8, hashes, **spends)  # type: ignore[arg-type]
+    values = np.repeat(TEXTS.labels, 50)
+    kept = mechanism.permanent(values, rng=1)
+    once, again = (mechanism.instantaneous(kept, rng=seed) for seed in (2, 3))
+    single = hb.Reports.from_outputs(mechanism, once)
+    twice = hb.Reports.from_users(
+        [[(mechanism, one), (mechanism, other)] for one, other in zip(once, again, strict=True)]
+    )
+    for reports in (single, twice):
+        estimate = hb.estimate(reports, "mle")
+        np.testing.assert_allclose(estimate.probabilities, 0.25, atol=0.05)  # some texts share filters in a cohort
+        assert estimate.converged
+        assert hb.identify(reports).unique
+
+
 def test_audits_prove_both_epsilons() -> None:
     for seed in range(8):
         mechanism = drawn(seed)

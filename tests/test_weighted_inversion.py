@@ -30,6 +30,7 @@ Floats = NDArray[np.float64]
 
 SIX = hb.Integers(0, 5)
 TRUTH = np.array([0.4, 0.05, 0.25, 0.0, 0.1, 0.2])
+EVEN = np.array([0.25, 0.2, 0.15, 0.15, 0.15, 0.1])
 ABC = hb.Categories(["a", "b", "c"])
 # Neither symmetric nor square: reading A for its transpose is not even possible without a mistake elsewhere.
 WIDE = hb.Matrix(ABC, list("wxyz"), [[0.5, 0.3, 0.1, 0.1], [0.1, 0.2, 0.6, 0.1], [0.25, 0.05, 0.3, 0.4]])
@@ -383,7 +384,7 @@ def test_norm_cut_keeps_all_of_what_is_a_distribution() -> None:
     mechanism, kept = hb.RandomizedResponse(SIX, 2.0), 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
-        reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(rng.choice(6, 20_000, p=[0.25, 0.2, 0.15, 0.15, 0.15, 0.1]), rng=rng))
+        reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(rng.choice(6, 20_000, p=EVEN), rng=rng))
         shares = invert(reports)
         assert shares.min() > 0
         np.testing.assert_allclose(hb.estimate(reports, "norm-cut").probabilities, shares, atol=1e-9)

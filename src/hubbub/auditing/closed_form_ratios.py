@@ -48,7 +48,10 @@ def output_text_of(mechanism: Mechanism) -> Callable[[int], str]:
 
 
 def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -> tuple[OutputRatio, int | None] | None:
-    """Return the largest ratio, and the number of outputs (None: infinitely many); None if there is no closed form."""
+    """Return the largest ratio, and the number of outputs; None if there is no closed form.
+
+    The number is None where outputs are infinitely many, or the texts that are compared.
+    """
     law, domain, size = mechanism.law, mechanism.domain, len(mechanism.domain)
     if isinstance(law, FixedLaw):
         return _deterministic_ratio(law, output_text), int(law.codes.max()) + 1
@@ -68,7 +71,7 @@ def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -
     if isinstance(law, TwoStageLaw) and law.permanent is not law:
         law = law.permanent  # its outputs are those of the whole law
     if isinstance(law, NoisyFilterLaw):
-        return alike, law.cohorts << law.filters.bits
+        return alike, None if law.filters.rest >= 0 else law.cohorts << law.filters.bits
     if isinstance(law, AskedBitsLaw):
         return alike, math.comb(law.buckets, law.asked) << law.asked
     if isinstance(law, HashedResponseLaw):

@@ -36,8 +36,9 @@ class ExactEpsilon:
 
     `low` and `high` enclose the realised epsilon, log(ratio) (over the distance, where epsilon is per unit of
     distance). They are rounded outward to 17 digits; `holds` is decided before that. `ratio` is None if it is
-    infinite: the output is possible for one value and not for the other. `compared` is the number of ordered pairs of
-    values times the number of outputs, or None if the outputs are infinitely many.
+    infinite: the output is possible for one value and not for the other. `value` and `other` are one label where it
+    stands for many texts, and two of them are compared. `compared` is the number of ordered pairs of values times the
+    number of outputs, or None if the outputs, or the texts, are infinitely many.
     """
 
     ratio: Fraction | None

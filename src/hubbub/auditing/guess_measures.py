@@ -173,6 +173,9 @@ def _listed_columns(mechanism: Mechanism, reports: int) -> Floats | None:
     if reports == 1:
         return columns
     chosen = np.array(list(combinations_with_replacement(range(len(codes)), reports)))
+    if isinstance(mechanism, Longitudinal):
+        marks = mechanism.device_marks(codes)[chosen]
+        chosen = chosen[(marks == marks[:, :1]).all(axis=1)]
     rows = np.repeat(np.arange(len(chosen)), reports)
     counts = sparse.csr_array(
         (np.ones(chosen.size, dtype=np.int64), (rows, chosen.ravel())), shape=(len(chosen), len(codes))
@@ -180,7 +183,8 @@ def _listed_columns(mechanism: Mechanism, reports: int) -> Floats | None:
     counts.sum_duplicates()
     repeated = sparse.csr_array((gammaln(counts.data + 1.0), counts.indices, counts.indptr), shape=counts.shape)
     orders = gammaln(reports + 1.0) - np.asarray(repeated.sum(axis=1)).ravel()
-    return np.exp(mechanism.joint_log_columns(codes, counts) + orders)
+    together = np.exp(mechanism.joint_log_columns(codes, counts) + orders)
+    return together if np.abs(together.sum(axis=1) - 1.0).max() <= MAX_UNLISTED else None
 
 
 # -- draws -------------------------------------------------------------------------------------------------

@@ -208,10 +208,13 @@ class Audit:
             comparisons = f" ({exact.compared:,} comparisons)"
         answer, relation = ("Proven", "within") if exact.holds else ("Refuted", "more than")
         found = "" if exact.high <= exact.low * (1 + FLOAT_ROUNDING) else " that was found"
+        pairs, compared = "pairs of values", f"{value} with {other}"
+        if exact.value == exact.other:  # a label that stands for many texts
+            pairs, compared = "pairs of texts, listed or not,", f"two texts that {value} stands for"
         text = (
-            f"{answer}: over all pairs of values and all outputs{comparisons}, the realised {self._epsilon_text} is "
+            f"{answer}: over all {pairs} and all outputs{comparisons}, the realised {self._epsilon_text} is "
             f"between {exact.low} and {exact.high}, {relation} the claimed {self.claim!r}. "
-            f"The largest ratio{found} compares {value} with {other} (output: {exact.output})."
+            f"The largest ratio{found} compares {compared} (output: {exact.output})."
         )
         if not exact.holds and exact.low <= Decimal(self.claim) * (1 + FLOAT_ROUNDING):
             text += (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ def frozen(array: Array) -> Array:
 
 def as_array(values: object) -> Array:
     """Return an array of `values` that keeps labels as they are (mixed labels are not turned into text)."""
+    if isinstance(values, np.ma.MaskedArray):  # what is masked is missing: None, which is refused wherever it matters
+        return as_array(values.tolist()) if np.ma.is_masked(values) else values.data
     if isinstance(values, np.ndarray):
         return values
     if hasattr(values, "__array__"):
@@ -48,6 +50,16 @@ def as_array(values: object) -> Array:
                     return array
         return np.fromiter(values, dtype=object, count=len(values))
     return np.asarray(values)
+
+
+def position_of_label(positions: Mapping[Any, int], label: object) -> int:
+    """Return the position of a label, -1 for none: True is not 1, and what cannot be hashed is no label."""
+    if isinstance(label, bool):
+        return -1
+    try:
+        return positions.get(label, -1)
+    except TypeError:  # a list, or a tuple with one
+        return -1
 
 
 def _numpy_would_cut(values: Sequence[Any], kinds: set[type]) -> bool:

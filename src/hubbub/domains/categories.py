@@ -11,7 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.core.arrays import Array, Floats, Positions, as_array, frozen, plain, read_alike, refuse_rounded
+from hubbub.core.arrays import (
+    Array,
+    Floats,
+    Positions,
+    as_array,
+    frozen,
+    plain,
+    position_of_label,
+    read_alike,
+    refuse_rounded,
+)
 from hubbub.core.errors import DomainError, shorten
 from hubbub.domains.base import Domain, check_size
 
@@ -100,10 +110,7 @@ class Categories(Domain):
         if set(map(type, values)) <= {str, int}:
             found: Iterable[int] = map(position_of.get, values, repeat(-1))
         else:
-            found = (
-                -1 if isinstance(value, bool) or not isinstance(value, Hashable) else position_of.get(value, -1)
-                for value in values
-            )
+            found = (position_of_label(position_of, value) for value in values)
         return np.fromiter(found, np.int64, array.size).reshape(array.shape)
 
     @property

@@ -15,6 +15,7 @@ from hubbub.client import MAX_TABLE_CELLS
 from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array
 from hubbub.core.errors import DomainError, MechanismError, shorten
 from hubbub.core.serialization import Portable
+from hubbub.core.validation import whole
 from hubbub.domains import Domain
 from hubbub.mechanisms.mean_scores import MAX_SOLVED_ENTRIES, Score, solved_score
 from hubbub.mechanisms.output_spaces import LabelOutputs, OutputSpace, value_outputs
@@ -319,7 +320,8 @@ class Mechanism(Portable, ABC):
         float
             Plain epsilon, or epsilon per unit of distance if `metric`.
         """
-        return reports * self.epsilon
+        where = f"{type(self).__name__}.spent"
+        return whole(reports, "reports", where, at_least=0, error=MechanismError) * self.epsilon
 
     def mean_score(self) -> Score | None:
         """Return a score of encoded outputs whose expectation is the value itself, for values on a line.

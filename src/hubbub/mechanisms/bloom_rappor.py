@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import xlog1py, xlogy
+from scipy.special import xlogy
 
 from hubbub.channels import BloomChannel, Channel
 from hubbub.client import (
@@ -166,7 +166,7 @@ class BloomRappor(Longitudinal):
         sizes = {"cohorts": (cohorts, 1, MAX_COHORTS), "bits": (bits, 2, MAX_FILTER_BITS)}
         for name, (number, low, high) in {**sizes, "hashes": (hashes, 1, MAX_HASHES)}.items():
             self._set(**{name: _checked_size(number, name, low, high)})
-        if rest is not None and rest not in domain.labels.tolist():
+        if rest is not None and not (isinstance(rest, str | int) and domain.find([rest])[0] >= 0):
             raise MechanismError(
                 "rest is not one of the labels",
                 where="BloomRappor(rest=)",
@@ -175,9 +175,10 @@ class BloomRappor(Longitudinal):
                 remedy="add such a label to the domain, or leave rest out",
             )
         self._set(rest=rest)
-        if (f, p, q) == (None, None, None) and epsilon is not None:
+        missing = [stated is None for stated in (f, p, q)]
+        if all(missing) and epsilon is not None:
             self._set_epsilons(epsilon, first)
-        elif epsilon is None and first is None and None not in (f, p, q):
+        elif epsilon is None and first is None and not any(missing):
             self._set_probabilities(f, p, q)
         else:
             given = {"f": f, "p": p, "q": q, "epsilon": epsilon, "first": first}
@@ -399,12 +400,12 @@ class BloomRappor(Longitudinal):
         numbers = np.arange(reports + 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             of_zero, of_one = (
-                xlogy(numbers, float(chance)) + xlog1py(reports - numbers, -float(chance)) for chance in (p, q)
+                xlogy(numbers, float(chance)) + xlogy(reports - numbers, float(1 - chance)) for chance in (p, q)
             )
             turned, kept = np.log(float(f / 2)), math.log1p(-float(f / 2))
             zero, one = np.logaddexp(kept + of_zero, turned + of_one), np.logaddexp(turned + of_zero, kept + of_one)
             if reports == 1:  # in closed form, which is exact to the last digits
-                zero, one = (np.log([1.0 - float(chance), float(chance)]) for chance in self.chances)
+                zero, one = (np.log([float(1 - chance), float(chance)]) for chance in self.chances)
             gain = np.where(np.isneginf(zero) & np.isneginf(one), 0.0, one - zero)
         return FilterLogs(zero[ones], gain[ones])
 
@@ -482,6 +483,10 @@ class BloomRappor(Longitudinal):
             if unlisted.size
             else np.zeros(len(codes)),
         )
+
+    def device_marks(self, codes: Codes) -> Positions:
+        """Return the cohorts."""
+        return self.bits_of(codes)[0]
 
     def joint_log_columns(self, codes: Codes, repeats: sparse.csr_array, among: Positions | None = None) -> Floats:
         """Return log P(all outputs of a user | value): bit by bit, over both possible permanent bits.

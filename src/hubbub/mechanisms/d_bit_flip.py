@@ -326,6 +326,10 @@ class DBitFlip(Longitudinal):
             log_scale=self._log_of_others(codes) + self.nats,
         )
 
+    def device_marks(self, codes: Codes) -> Positions:
+        """Return numbers that only equal outputs share: a device repeats its answers."""
+        return np.unique(codes, axis=0, return_inverse=True)[1].ravel()
+
     def joint_log_columns(self, codes: Codes, repeats: sparse.csr_array, among: Positions | None = None) -> Floats:
         """Return log P(all outputs of a user | value): equal ones count once.
 

@@ -15,8 +15,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
+import numpy as np
+
 from hubbub.core.arrays import Array, Codes, Positions
 from hubbub.core.errors import MechanismError
+from hubbub.core.validation import whole
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.parameters import check_epsilon
 from hubbub.sampling import Randomness, RandomSource, TwoStageLaw, source_of
@@ -73,9 +76,10 @@ class Longitudinal(Mechanism):
         float
             Plain epsilon.
         """
-        if reports <= 1:
-            return self.first * reports
-        return min(self._told(reports) * (1.0 + ROUNDING), self.epsilon)
+        number = whole(reports, "reports", f"{type(self).__name__}.spent", at_least=0, error=MechanismError)
+        if number <= 1:
+            return self.first * number
+        return min(self._told(number) * (1.0 + ROUNDING), self.epsilon)
 
     @abstractmethod
     def _told(self, reports: int) -> float:
@@ -97,12 +101,18 @@ class Longitudinal(Mechanism):
         float
             Plain epsilon.
         """
-        return min(values, self._most_responses) * self.epsilon
+        where = f"{type(self).__name__}.spent_over_values"
+        number = whole(values, "values", where, at_least=0, error=MechanismError)
+        return min(number, self._most_responses) * self.epsilon
 
     @property
     def _most_responses(self) -> int:
         """How many permanent responses a device can ever hold."""
         return len(self.domain)
+
+    def device_marks(self, codes: Codes) -> Positions:
+        """Return a number for each output that all outputs of one device about one value share; 0 where none shows."""
+        return np.zeros(len(codes), dtype=np.int64)
 
     # -- drawing -------------------------------------------------------------------------------------
 

@@ -282,7 +282,8 @@ class LongitudinalUnary(LongitudinalBits):
         self._check()
         self._check_first()
         for name in ("permanent_bits", "instantaneous_bits"):
-            if (stage := getattr(self, name)) not in UNARY_STAGES:
+            stage = getattr(self, name)
+            if not isinstance(stage, str) or stage not in UNARY_STAGES:
                 raise MechanismError(
                     "no such kind of bits",
                     where=f"LongitudinalUnary({name}=)",

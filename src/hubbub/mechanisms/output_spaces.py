@@ -25,6 +25,7 @@ from hubbub.core.arrays import (
     as_integers,
     may_be_rounded,
     plain,
+    position_of_label,
     refuse_rounded,
     rounded_error,
 )
@@ -118,7 +119,7 @@ class LabelOutputs(OutputSpace):
         return int(number)
 
     def _find(self, label: object) -> int:
-        return self._lookup.get(label, -1) if isinstance(label, Hashable) and not isinstance(label, bool) else -1
+        return position_of_label(self._lookup, label)
 
     def decode(self, codes: Codes) -> Array:
         """Return the labels."""
