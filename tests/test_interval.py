@@ -9,6 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
@@ -377,6 +378,27 @@ def test_a_band_of_some_values() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("before", ["identify", "worst_case_shift", "check"])
+def test_an_interval_does_not_depend_on_what_was_asked_before(before: str) -> None:
+    """Cutoffs are simulated around the maximum: one that was solved more closely turned equal eigenvalues' vectors."""
+    mechanism = hb.DBitFlip(hb.Integers(-2, 3), 2.0, buckets=6, bits=3)
+    values = np.random.default_rng(3).choice(np.arange(-2, 4), 1_500, p=[0.35, 0.25, 0.15, 0.1, 0.1, 0.05])
+    fresh, asked = (hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=3)) for _ in range(2))
+    shown = hb.estimate(fresh, "ems")
+    ask: dict[str, Callable[[], object]] = {
+        "identify": lambda: hb.identify(asked),
+        "worst_case_shift": lambda: hb.worst_case_shift(asked, 0.01, estimate=shown),
+        "check": lambda: hb.check(asked, estimate=shown, fit=False, values=[-2]),
+    }
+    told = ask[before]()
+    alone, after = hb.interval(fresh, -2, estimate=shown), hb.interval(asked, -2, estimate=shown)
+    assert (after.low, after.high) == (alone.low, alone.high)
+    both = hb.band(fresh, values=[-2], estimate=shown)
+    assert (both.low[0], both.high[0]) == (alone.low, alone.high)
+    if isinstance(told, hb.Check):
+        assert (told.band.low[0], told.band.high[0]) == (alone.low, alone.high)
+
+
 def test_a_band_by_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     some = [3, 5, 7, 12]
     whole = hb.band(AGES, values=some)

@@ -56,6 +56,10 @@ def drawn(name: str, seed: object = 0) -> hb.Reports:
     return hb.Reports.from_counts(mechanism, counts)
 
 
+def sent(mechanism: hb.Mechanism, values: NDArray[Any], rng: np.random.Generator) -> hb.Reports:
+    return hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng))
+
+
 def resolved(reports: hb.Reports, **keywords: Any) -> hb.Resolution:
     quick = hb.estimate(reports, "auto" if reports.domain.places is None and reports.domain.grid is None else "ems")
     return hb.resolve(reports, estimate=quick, **keywords)
@@ -147,6 +151,47 @@ def test_what_has_no_linear_estimate_is_one_rest_with_the_reason() -> None:
     assert len(answer.parts) == 1
     assert not answer.parts[0].told
     assert "because the reports cannot tell" in answer.note
+    assert answer.explain() == f"These reports were not divided. {answer.note}"
+    assert not answer.document()["divided"]
+    assert suggestion(answer, np.zeros(3)) == f"Of single values none is known not to be empty. {answer.note}"
+
+
+def test_reports_about_buckets_are_divided_and_spoil_no_others() -> None:
+    rng, line = np.random.default_rng(0), hb.Integers(0, 11)
+    values = rng.binomial(11, 0.3, 20_000)
+    kinds = (hb.CountMeanSketch(line, 3.0), hb.HadamardCountMeanSketch(line, 3.0), hb.DBitFlip(line, 3.0, 12, 7))
+    plain = hb.RandomizedResponse(line, 3.0)
+    told = {type(kind).__name__: sent(kind, values, rng) for kind in (plain, *kinds)}
+    widths = {}
+    for name, reports in told.items():
+        both = resolved(reports if name == "RandomizedResponse" else reports + told["RandomizedResponse"])
+        assert len(resolved(reports).told) > 4
+        assert len(both.told) > 5
+        assert "left out" not in both.note
+        widths[name] = both.parts[0].confidence_high - both.parts[0].confidence_low
+    assert widths["CountMeanSketch"] < widths["RandomizedResponse"]
+
+
+def test_reports_without_a_linear_estimate_are_left_out_and_named() -> None:
+    rng = np.random.default_rng(1)
+    texts = hb.BloomRappor(NAMES, cohorts=4, bits=32, hashes=2, f=0.5, p=0.25, q=0.75)
+    values = NAMES.labels[rng.choice(12, 2_000, p=STUDIES["categories"][1])]
+    alone = resolved(sent(texts, values, rng))
+    assert not alone.divided
+    assert alone.summary() == "These reports were not divided."
+    assert alone.note == (
+        "Nothing is divided, because the outputs of BloomRappor are too many to list. hubbub.interval gives the share "
+        "of any group that you choose beforehand."
+    )
+    with_others = resolved(sent(texts, values, rng) + drawn("categories"))
+    assert len(with_others.told) > 1
+    assert with_others.note.startswith("Reports by BloomRappor are left out here, because their outputs are too many")
+    kept, uniform = set_shares(drawn("categories"), np.full(12, 1 / 12)), np.full(12, 1 / 12)
+    partly = set_shares(sent(texts, values, rng) + drawn("categories"), uniform, partly=True)
+    assert isinstance(kept, SetShares)
+    assert isinstance(partly, SetShares)
+    assert partly.centre.tolist() == pytest.approx(kept.centre.tolist())
+    assert partly.matrix.ravel().tolist() == pytest.approx(kept.matrix.ravel().tolist())
 
 
 def test_reports_that_contradict_the_study_are_said_to() -> None:
@@ -399,4 +444,7 @@ def test_too_many_values_are_not_divided() -> None:
     reports = hb.Reports.from_outputs(words, words.privatize(np.arange(1, size + 1), rng=1))
     answer = hb.resolve(reports, estimate=hb.estimate(reports, "inv-p"))
     assert [part.positions.size for part in answer.parts] == [size]
-    assert answer.note == f"Nothing is divided, because {size:,} values are too many for bounds on all of their parts."
+    assert answer.note == (
+        f"Nothing is divided, because {size:,} values are too many for bounds on all of their parts. "
+        "hubbub.interval gives the share of any range that you choose beforehand."
+    )

@@ -10,7 +10,9 @@ makes intervals wider, not wrong.
   s = C^-1 (u - theta0) + (1 - a' (u - theta0)) 1 with a = C^-1 theta0, and
   H = C^-1 - a 1' - 1 a' + (1 + theta0' a) 1 1'.
 
-In both, the covariance of s at theta0 is H - 1 1', and theta0' s = 1 for every output. Both have `information`, H,
+* `BucketScores`, in a module of its own, for sketches and dBitFlip, whose sets are of buckets of values.
+
+In all, the covariance of s at theta0 is H - 1 1', and theta0' s = 1 for every output. All have `information`, H,
 and `of`, the scores of outputs (values by outputs). `tally` counts the outputs of many users; from it, `total` is the
 sum of their scores, and `scatter` the sum of (s - H centre)(s - H centre)', or its expectation.
 """
@@ -24,6 +26,7 @@ import numpy as np
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.goodness_of_fit.ancillary_statistics import SetMechanism, pair_probabilities
 from hubbub.goodness_of_fit.count_tables import sum_by_position
+from hubbub.intervals.bucket_scores import BucketScores, bucket_scores
 from hubbub.mechanisms import Mechanism
 from hubbub.outputs.output_enumeration import OutputEnumeration, enumerate_outputs
 from hubbub.outputs.sent_outputs import enumerate_sent
@@ -114,7 +117,7 @@ class SetScores:
         return np.asarray(spare / (true - other) ** 2 * (self._slope @ self._slope.T))
 
 
-Scores = ListedScores | SetScores
+Scores = ListedScores | SetScores | BucketScores
 
 
 def scores_of(mechanism: Mechanism, reference: Floats, users: float, among: Positions | None) -> Scores | None:
@@ -141,7 +144,8 @@ def scores_of_sent(
         return [SentScores(ListedScores(part.outputs, reference), part.rows) for part in listed]
     if isinstance(mechanism, SetMechanism):
         return [SentScores(SetScores(mechanism, reference, among), np.arange(len(codes)))]
-    return None
+    of_buckets = bucket_scores(mechanism, reference, among)
+    return None if of_buckets is None else [SentScores(of_buckets, np.arange(len(codes)))]
 
 
 def covariance_of_sets(mechanism: SetMechanism, theta: Floats) -> Floats:

@@ -7,10 +7,11 @@ the error is a plain sum over users, close to normal, however many true shares a
 to be simulated for each set.
 
 A user who sends several outputs counts with the sum of their scores, so that it does not matter how the outputs of one
-user depend on each other. The covariance is the empirical one around what v predicts; for single reports that stand
-for sets, which are too many to count in pairs, it is the model's. Four more users, who answer as the reference does,
-keep a value that nobody reported from having no variance at all (after Agresti and Coull). Statements about many sets
-at once reach farther into the tails, where that is not enough: they add some users to each output as well (`spare`).
+user depend on each other. The covariance is the empirical one around what v predicts; for single unary, hashed and
+subset reports, which are too many to count in pairs of values, it is the model's. Four more users, who answer as the
+reference does, keep a value that nobody reported from having no variance at all (after Agresti and Coull). Statements
+about many sets at once reach farther into the tails, where that is not enough: they add some users to each output as
+well (`spare`).
 
 Up to 2,000 values the covariance is a matrix. Beyond, it has to have a structure, and is a `CompactCovariance`: of
 frequency oracles a diagonal and few dyads (`oracle_shares`), of noise on a line or a map local (`local_shares`).
@@ -31,12 +32,15 @@ from scipy import sparse
 from hubbub.core.arrays import Codes, Floats, Positions, frozen
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.serialization import Portable
+from hubbub.core.text import listed
 from hubbub.core.threads import threads_for
 from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.linear_scores import Scores, SetScores, scores_of_sent
 from hubbub.intervals.local_shares import ListedOutputs, has_neighbours, local_shares
 from hubbub.intervals.oracle_shares import OracleSums, oracle_sums
-from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms import DBitFlip, Mechanism
+from hubbub.mechanisms.sketches import Sketch
+from hubbub.outputs.output_enumeration import can_list
 from hubbub.outputs.sent_outputs import enumerate_sent
 from hubbub.reports import BitSums, Block, Joint, Reports, Singles
 
@@ -59,6 +63,7 @@ class SetShares(Portable):
     centre: Floats  # may be negative; sums to 1
     covariance: Floats | CompactCovariance
     condition: float | None  # the information about the best determined direction, relative to the worst determined one
+    left_out: str = ""  # the mechanisms whose reports are left out, as they have no linear estimate
 
     def interval(self, positions: Positions, level: float) -> tuple[float, float, float]:
         """Return low, share and high for the joint share of the values at some positions.
@@ -127,12 +132,13 @@ class NoSetShares(NamedTuple):
 
 @stepwise
 def set_shares(
-    reports: Reports, reference: Floats, *, spare: float = 0.0
+    reports: Reports, reference: Floats, *, spare: float = 0.0, partly: bool = False
 ) -> Generator[Progress, None, SetShares | NoSetShares]:
     """Return the estimate that gives an interval for any set of values, or why there is none.
 
     `reference` is an estimate of the distribution; the closer it is to the truth, the narrower the intervals. `spare`
-    is how many users the covariance adds to each output that can be listed, and to each bit.
+    is how many users the covariance adds to each output that can be listed, and to each bit. With `partly`, reports
+    without a linear estimate are left out where there are others, which `left_out` says.
     """
     size = len(reports.domain)
     base = (1.0 - EVEN_PART) * reference + EVEN_PART / size
@@ -146,8 +152,16 @@ def set_shares(
     joint = sum(block.counts.size for block in reports.blocks if isinstance(block, Joint))
     if float(joint) * size * size > MAX_JOINT_WORK:
         return NoSetShares(f"{joint:,} patterns of several outputs over {size:,} values are too many")
+    hashed = sum(len(block.codes) for block in reports.blocks if isinstance(block, Singles) and _is_multiplied(block))
+    if float(hashed) * size * size > MAX_JOINT_WORK:
+        return NoSetShares(f"{hashed:,} different reports over {size:,} values are too many")
     with threads_for(size * size * 100):
-        return _shares(reports, base, spare)
+        return _shares(reports, base, spare, partly=partly)
+
+
+def _is_multiplied(block: Singles) -> bool:
+    """Whether the products of the scores of each report are added up."""
+    return isinstance(block.mechanism, Sketch | DBitFlip) and not can_list(block.mechanism)
 
 
 def _structured_shares(reports: Reports, base: Floats) -> Generator[Progress, None, SetShares | NoSetShares]:
@@ -156,7 +170,7 @@ def _structured_shares(reports: Reports, base: Floats) -> Generator[Progress, No
     if sums is not None:
         return _oracle_shares(sums, reports.users, base)
     size, domain = len(reports.domain), reports.domain
-    listed: list[ListedOutputs] = []
+    tables: list[ListedOutputs] = []
     for block in reports.blocks:
         if not isinstance(block, Singles):
             return NoSetShares(f"{size:,} values are too many for users who sent several outputs")
@@ -168,8 +182,8 @@ def _structured_shares(reports: Reports, base: Floats) -> Generator[Progress, No
         if sent is None:
             name = type(block.mechanism).__name__
             return NoSetShares(f"{size:,} values are too many for the outputs of {name}")
-        listed += [ListedOutputs(part.outputs.probabilities, part.tally(block.codes, block.weights)) for part in sent]
-    found = yield from local_shares(domain, listed, base, ADDED_USERS)
+        tables += [ListedOutputs(part.outputs.probabilities, part.tally(block.codes, block.weights)) for part in sent]
+    found = yield from local_shares(domain, tables, base, ADDED_USERS)
     if found is None or not abs(float(found.centre.sum()) - 1.0) <= MAX_SUM_ERROR:
         return NoSetShares(f"the noise reaches too far to tell {size:,} values apart")
     return SetShares(frozen(found.centre), found.covariance, None)
@@ -199,16 +213,21 @@ def _oracle_shares(sums: Sequence[OracleSums], users: int, base: Floats) -> SetS
     return SetShares(frozen(centre), compact, None)
 
 
-def _shares(reports: Reports, base: Floats, spare: float) -> SetShares | NoSetShares:
-    users, size = reports.users, base.size
+def _shares(reports: Reports, base: Floats, spare: float, *, partly: bool = False) -> SetShares | NoSetShares:
+    users, size = 0, base.size
     among = reports.domain.among
     parts: list[_BlockSums] = []
+    left_out: list[str] = []
     for block in reports.blocks:
-        part = _block_sums(block, base, float(users), among, spare)
+        part = _block_sums(block, base, float(reports.users), among, spare)
         if part is None:
-            kinds = " and ".join(type(mechanism).__name__ for mechanism in block.mechanisms)
-            return NoSetShares(f"the outputs of {kinds} are too many to list")
+            left_out.append(" and ".join(type(mechanism).__name__ for mechanism in block.mechanisms))
+            continue
         parts.append(part)
+        users += block.users
+    kinds = listed(list(dict.fromkeys(left_out))) if left_out else ""
+    if left_out and not (partly and parts):
+        return NoSetShares(f"the outputs of {kinds} are too many to list")
     information = sum((part.information for part in parts), np.zeros((size, size))) / users
     inverted = _inverse(information, base)
     if inverted is None:
@@ -222,7 +241,7 @@ def _shares(reports: Reports, base: Floats, spare: float) -> SetShares | NoSetSh
     matrix = (matrix + matrix.T) / (2.0 * users)
     if not np.isfinite(matrix).all() or abs(float(centre.sum()) - 1.0) > MAX_SUM_ERROR:
         return NoSetShares(INDISTINGUISHABLE)
-    return SetShares(frozen(centre), frozen(matrix), condition)
+    return SetShares(frozen(centre), frozen(matrix), condition, kinds)
 
 
 def _inverse(information: Floats, base: Floats) -> tuple[Floats, float] | None:

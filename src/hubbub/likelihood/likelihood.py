@@ -21,20 +21,47 @@ from hubbub.reports.survey_weights import IndependentSamples
 
 MIN_PLAIN_PROBABILITY = 1e-290  # its reciprocal is still a float
 MAX_RELATIVE_LOSS = 0.1  # of a sum, by rounding: beyond it nothing is certified
+MAX_GAP_OF_WAY = 1e-5  # from which on a solver's way to the maximum is remembered: questions ask for less
 MAX_ROUNDING_NATS, MAX_ROUNDING_SHARE = 1e-12, 0.01  # of a gap: beyond both, sums are computed again with more care
 
 
-class KnownMaximum(NamedTuple):
-    """Where a likelihood is largest, and the gap to which that was asked for."""
+class Passed(NamedTuple):
+    """A distribution that a solver passed on its way to the maximum, and its gap."""
 
-    point: Point
-    tol: float
+    gap: float
+    theta: Floats
+
+
+class KnownMaxima:
+    """The maxima of a likelihood, by the gap that was asked for, and what the solver passed on its way there.
+
+    Asking for a larger gap later gives what a search of its own would give, the first distribution on the way whose gap
+    is no larger: answers do not depend on what was asked before.
+    """
+
+    def __init__(self) -> None:
+        self._points: dict[float, Point] = {}
+        self._way: tuple[Passed, ...] = ()  # gaps fall
+
+    def get(self, tol: float, likelihood: Likelihood) -> Point | None:
+        """Return what a search to a gap of `tol` ends with, if that is known."""
+        if tol not in self._points and self._way and tol <= MAX_GAP_OF_WAY:
+            theta = next((theta for gap, theta in self._way if gap <= tol), None)
+            if theta is not None:
+                self._points[tol] = likelihood.at(theta)
+        return self._points.get(tol)
+
+    def put(self, tol: float, point: Point, way: tuple[Passed, ...]) -> None:
+        """Remember where a search to a gap of `tol` ended, and its way, if that went farther than the known one."""
+        self._points[tol] = point
+        if way and (not self._way or way[-1].gap < self._way[-1].gap):
+            self._way = way
 
 
 class Likelihood:
     """The log-likelihood of some reports.
 
-    Reports have one likelihood (`of`), and a likelihood remembers its maximum (`solvers.likeliest_point`): identify,
+    Reports have one likelihood (`of`), and a likelihood remembers its maxima (`solvers.likeliest_point`): identify,
     intervals, fakes and estimates of the same reports share what takes longest.
     """
 
@@ -50,7 +77,7 @@ class Likelihood:
         self.total = float(weights.sum())  # the (effective) number of users, unless only sums of bits were kept
         self.sent = weights > 0  # a pattern that nobody sent does not count, even if it is impossible
         self.all_sent = bool(self.sent.all())
-        self.maximum: KnownMaximum | None = None
+        self.maxima = KnownMaxima()
 
     @cached_property
     def shares(self) -> Floats:

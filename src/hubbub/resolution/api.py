@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from hubbub.resolution.halves import profile_pieces, split_users
 from hubbub.resolution.lattice import Lattice
 from hubbub.resolution.lattice_division import lattice_pieces
 from hubbub.resolution.pieces import Piece, is_told, shown_ends
-from hubbub.resolution.result import Resolution, make_part
+from hubbub.resolution.result import WORDS, Resolution, make_part
 from hubbub.sampling import Randomness
 
 METHODS = ("family", "halves")
@@ -37,6 +37,19 @@ CONTRADICTION = (
     "No distribution agrees with all bounds: either the reports do not fit the study (fit_test), or this is one of the "
     "rare studies whose bounds do not hold."
 )
+LEFT_OUT = (
+    "Reports by {kinds} are left out here, because their outputs are too many to list: parts may be coarser and "
+    "intervals wider than need be."
+)
+REMEDY = "hubbub.interval gives the share of any {part} that you choose beforehand."
+
+
+class _Division(NamedTuple):
+    """Parts of the values, and what limits them."""
+
+    pieces: list[Piece]
+    note: str = ""
+    divided: bool = True  # False where that was not even tried
 
 
 @stepwise
@@ -110,60 +123,64 @@ def resolve(
         shown = yield from shown_estimate(reports, estimate, "resolve")
         shares = shown.probabilities
         if len(reports.domain) == 1:
-            pieces, note = [Piece(np.zeros(1, dtype=np.int64), 1.0, 1.0)], ""
+            division = _Division([Piece(np.zeros(1, dtype=np.int64), 1.0, 1.0)])
         elif method == "halves":
-            pieces, note = yield from _by_halves(reports, relative, level, generator)
+            division = yield from _by_halves(reports, relative, level, generator)
         else:
             yield Progress(0, 1, "resolving")
-            pieces, note = yield from _by_family(reports, shares, relative, level, generator)
+            division = yield from _by_family(reports, shares, relative, level, generator)
         if reports.approximate:
-            note = f"{note} {APPROXIMATE}".strip()
-        return _resolution(reports, pieces, shares, relative, level, method, note)
+            division = division._replace(note=f"{division.note} {APPROXIMATE}".strip())
+        return _resolution(reports, division, shares, relative, level, method)
 
     return limit_threads_per_step(steps(), reports.weights.size * len(reports.domain))
 
 
 def _by_family(
     reports: Reports, shown: Floats, relative: float, level: float, rng: np.random.Generator
-) -> Generator[Any, None, tuple[list[Piece], str]]:
+) -> Generator[Any, None, _Division]:
     """Return the division by bounds over a fixed family, and what limits it."""
     size = len(reports.domain)
     if size > MAX_RESOLVED_VALUES:
-        return _undivided(size, f"{size:,} values are too many for bounds on all of their parts")
-    shares = yield from set_shares.steps(reports, shown, spare=SPARE_USERS)
+        return _undivided(reports, f"{size:,} values are too many for bounds on all of their parts")
+    shares = yield from set_shares.steps(reports, shown, spare=SPARE_USERS, partly=True)
     if isinstance(shares, NoSetShares):
-        return _undivided(size, shares.reason)
+        return _undivided(reports, shares.reason)
+    left_out = LEFT_OUT.format(kinds=shares.left_out) if shares.left_out else ""
     lattice = Lattice.of(reports.domain)
     if lattice is None:
-        return group_pieces(shares, shown, relative, level, rng), ""
+        return _Division(group_pieces(shares, shown, relative, level, rng), left_out)
     pieces, consistent = yield from lattice_pieces(lattice, shares, shown, relative, level, rng)
-    return pieces, "" if consistent else CONTRADICTION
+    return _Division(pieces, left_out if consistent else f"{left_out} {CONTRADICTION}".strip())
 
 
-def _undivided(size: int, reason: str) -> tuple[list[Piece], str]:
-    """Return everything as one part, and why."""
-    return [Piece(np.arange(size), 1.0, 1.0)], f"Nothing is divided, because {reason}."
+def _undivided(reports: Reports, reason: str) -> _Division:
+    """Return everything as one part, why, and what to ask instead."""
+    remedy = REMEDY.format(part=WORDS[reports.domain.chart].part)
+    whole = Piece(np.arange(len(reports.domain)), 1.0, 1.0)
+    return _Division([whole], f"Nothing is divided, because {reason}. {remedy}", divided=False)
 
 
 def _by_halves(
     reports: Reports, relative: float, level: float, rng: np.random.Generator
-) -> Generator[Any, None, tuple[list[Piece], str]]:
+) -> Generator[Any, None, _Division]:
     """Return the division by one half of the users with bounds from the other half, and what limits it."""
     halves = split_users(reports, rng)
     if halves is None:
-        return _undivided(len(reports.domain), "the users cannot be split into two halves")
+        return _undivided(reports, "the users cannot be split into two halves")
     guess = yield from estimate_shares.steps(halves[0])
-    pieces, note = yield from _by_family(halves[0], guess.probabilities, relative, level, rng)
-    return (yield from profile_pieces(halves[1], pieces, level, rng)), note
+    division = yield from _by_family(halves[0], guess.probabilities, relative, level, rng)
+    pieces = yield from profile_pieces(halves[1], division.pieces, level, rng)
+    return division._replace(pieces=pieces)
 
 
 def _resolution(
-    reports: Reports, pieces: list[Piece], shown: Floats, relative: float, level: float, method: str, note: str
+    reports: Reports, division: _Division, shown: Floats, relative: float, level: float, method: str
 ) -> Resolution:
     """Return the parts with their estimates; the whole is no told part, although its share is known."""
-    domain, parts = reports.domain, []
+    domain, parts, (pieces, note, divided) = reports.domain, [], division
     for piece in pieces:
         told = is_told(*shown_ends(piece, shown), relative) and len(pieces) > 1
         share = float(shown[piece.positions].sum())
         parts.append(make_part(domain, piece.positions, share, piece.low, piece.high, told=told))
-    return Resolution(domain, tuple(parts), level, relative, method, note)
+    return Resolution(domain, tuple(parts), level, relative, method, note, divided)

@@ -103,6 +103,8 @@ class Resolution(Portable):
         ``"family"`` or ``"halves"``.
     note : str
         What limits the answer.
+    divided : bool
+        Whether a division was looked for; if not, `note` says why not, and what to ask instead.
 
     Examples
     --------
@@ -123,6 +125,7 @@ class Resolution(Portable):
     relative: float
     method: str
     note: str = ""
+    divided: bool = True
 
     @property
     def told(self) -> tuple[Part, ...]:
@@ -154,6 +157,8 @@ class Resolution(Portable):
             How many parts the reports tell, and what is left.
         """
         told, rest = len(self.told), self.rest
+        if not self.divided:
+            return "These reports were not divided."
         if told == 0:
             return f"These reports tell no {self.words.part}s apart."
         text = f"These reports tell {plural(told, self.words.part)}{' apart' if told > 1 else ''}"
@@ -169,6 +174,8 @@ class Resolution(Portable):
         str
             What printing shows, too.
         """
+        if not self.divided:
+            return f"{self.summary()} {self.note}"
         meaning = (
             f"The intervals of all parts hold together at {whole_percent(self.level)}, whatever parts the reports "
             f"suggested; half the width of a told one is at most {whole_percent(self.relative)} of its middle."
@@ -229,6 +236,7 @@ class Resolution(Portable):
             "level": self.level,
             "relative": self.relative,
             "method": self.method,
+            "divided": self.divided,
             "told": len(self.told),
             "rest": None if rest is None else {"low": rest[0], "high": rest[1]},
             "note": self.note,
@@ -281,6 +289,8 @@ def suggestion(resolution: Resolution, lows: Floats) -> str:
     asked, known = int(np.count_nonzero(~np.isnan(lows))), int(np.count_nonzero(lows > 0.0))
     singles = f"single {words.value}s" if asked == lows.size else f"the {asked:,} {words.value}s with intervals"
     count = "none is" if known == 0 else f"{known:,} {'is' if known == 1 else 'are'}"
+    if not resolution.divided:
+        return f"Of {singles} {count} known not to be empty. {resolution.note}"
     return f"These reports tell {apart}; of {singles} {count} known not to be empty."
 
 

@@ -15,7 +15,7 @@ from hubbub.channels.mixture import MixtureChannel
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import SettingError
 from hubbub.core.progress import finish, stepwise
-from hubbub.likelihood import KnownMaximum, Likelihood, Point
+from hubbub.likelihood import MAX_GAP_OF_WAY, Evaluation, Likelihood, Passed, Point
 from hubbub.solvers.closed_form import closed_form
 from hubbub.solvers.em_steps import accelerated_step, certified_rule, gap_rule
 from hubbub.solvers.interior_point import InteriorPoint
@@ -36,6 +36,8 @@ CLEAR_SINGULAR_VALUE = 1e-9  # clearly not 0
 SUPPORT_GAP = 1e-13  # the largest gap at which the support of a point is taken for the maximum's...
 MAX_REFINEMENTS = 30  # ...and how many more iterations may be spent to reach it
 MAX_RANK_WORK = 1e9  # multiplications for the rank of the rows of the support
+MAX_SOLVED_AGAIN = 1_500  # values of which support generation solves again for each gap
+MAX_PASSED = 50  # distributions on a solver's way that are kept
 MAX_POLISH_STEPS = 300  # of accelerated EM, where rounding has stopped the interior point
 
 
@@ -57,9 +59,11 @@ def maximise(
     max_iter: int | None,
     keep: bool = False,
     certified: bool = False,
+    way: WayTo | None = None,
 ) -> Generator[SolverProgress, None, Maximum]:
     """Maximise the likelihood to a gap of `tol`, or as far as possible; with `certified` the gap includes rounding."""
     rule = certified_rule(tol) if certified else gap_rule(tol)
+    rule = rule if way is None else way.along(rule)
     closed = closed_form(likelihood, start) if solver in (None, CLOSED) else None
     if closed is not None:
         both = (likelihood.at(start), closed.point) if keep else ()
@@ -98,18 +102,47 @@ def maximise(
     return Maximum(outcome, settings, has_several_maxima(outcome.point, SUPPORT_GAP))
 
 
+class WayTo:
+    """The distributions that a solver passes on its way to the maximum, each with a smaller gap than all before."""
+
+    def __init__(self) -> None:
+        self._passed: list[Passed] = []
+
+    def along(self, rule: Rule) -> Rule:
+        """Return the same rule, which takes down what it is asked about."""
+
+        def is_met(before: Evaluation, after: Evaluation) -> bool:
+            gap, least = after.measured_gap, self._passed[-1].gap if self._passed else math.inf
+            if gap <= MAX_GAP_OF_WAY and gap < least and len(self._passed) <= MAX_PASSED:
+                self._passed.append(Passed(gap, after.theta))
+            return rule(before, after)
+
+        return is_met
+
+    @property
+    def passed(self) -> tuple[Passed, ...]:
+        """All of them; none where they are too many to keep."""
+        return () if len(self._passed) > MAX_PASSED else tuple(self._passed)
+
+
 @stepwise
 def likeliest_point(likelihood: Likelihood, tol: float) -> Generator[SolverProgress, None, Point]:
     """Return where the likelihood is largest, to a gap of `tol`, by the solver that suits the problem.
 
-    A maximum that is known at least as exactly is not searched for again.
+    It depends on the likelihood and `tol` alone, not on whether a closer maximum is known already: cutoffs of intervals
+    are simulated around this point, and jump where it moves by little. On its way to a closer one a solver passes it.
+    Only the rounds of support generation, which are solved to a part of `tol`, do not: then it is searched for again,
+    or, where values are too many for cutoffs to be simulated and searches take long, the closer one is as good.
     """
-    known = likelihood.maximum
-    if known is not None and known.tol <= tol:
-        return known.point
-    uniform = np.full(likelihood.channel.values, 1.0 / likelihood.channel.values)
-    maximum = yield from maximise(likelihood, uniform, tol, solver=None, max_iter=None)
-    likelihood.maximum = KnownMaximum(maximum.outcome.point, tol)
+    known = likelihood.maxima.get(tol, likelihood)
+    if known is not None:
+        return known
+    uniform, way = np.full(likelihood.channel.values, 1.0 / likelihood.channel.values), WayTo()
+    maximum = yield from maximise(likelihood, uniform, tol, solver=None, max_iter=None, way=way)
+    passed = way.passed
+    if maximum.settings["solver"] == SUPPORT:
+        passed = passed[-1:] if likelihood.channel.values > MAX_SOLVED_AGAIN else ()
+    likelihood.maxima.put(tol, maximum.outcome.point, passed)
     return maximum.outcome.point
 
 
