@@ -455,6 +455,27 @@ def test_files_of_google_rappor_are_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(sums.blocks[0].ones, sums_of(read).blocks[0].ones)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("given", [None, 5, b"params.csv", "a\0b.csv", ""])
+@pytest.mark.parametrize("name", ["params", "reports", "map"])
+def test_what_is_no_path_is_refused(given: Any, name: str, tmp_path: Path) -> None:
+    (params, reports, names, _), _ = written(tmp_path)
+    paths = {"params": params, "reports": reports, "map": names, name: given}
+    with pytest.raises(hb.IntakeError, match="not the path of a file") as refused:
+        hb.read_rappor(**paths)
+    assert refused.value.where == f"read_rappor({name}=)"
+
+
+@pytest.mark.parametrize("header", ["cohort,cohort,irr", "cohort,irr,irr", "cohort,irr,rappor"])
+def test_a_column_that_is_there_twice_is_refused(header: str, tmp_path: Path) -> None:
+    (params, reports, names, _), _ = written(tmp_path)
+    reports.write_text(f"{header}\n0,1,{'0' * 16}\n")
+    with pytest.raises(hb.IntakeError) as refused:
+        hb.read_rappor(params, reports, names)
+    assert refused.value.where == f"{reports}, line 1"
+    assert refused.value.expected in ("one column cohort", "one column irr")
+    assert "rename" in refused.value.remedy
+
+
 def test_a_map_of_another_hash_is_taken_as_it_is(tmp_path: Path) -> None:
     (params, reports, names, counts), _ = written(tmp_path, hashed=False)
     read = hb.read_rappor(params, reports, names)

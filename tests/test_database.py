@@ -22,7 +22,7 @@ from hubbub.intake.sources import row_batches
 from hubbub.intake.sources.base import Rows
 from hubbub.intake.sources.database import DatabaseSource
 from hubbub.intake.sources.database_address import is_address, parse_address
-from hubbub.intake.sources.engines.duckdb import DuckDB
+from hubbub.intake.sources.engines.duckdb import CLOSED, DuckDB
 from hubbub.intake.sources.engines.postgresql import PostgreSQL
 from hubbub.intake.sources.engines.sqlite import SQLite
 from servers import PASSWORD, Server
@@ -327,6 +327,68 @@ def test_duckdb_finds_no_tables_elsewhere(folder: Path, monkeypatch: pytest.Monk
         with pytest.raises(IntakeError) as caught:
             read(f"duckdb:///a.duckdb#{name}")
         assert caught.value.code == "no-table"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "read_csv('{0}/secret.csv')",
+        "read_text('{0}/secret.csv')",
+        "read_blob('secret.csv')",
+        "glob('{0}/*')",
+        "read_csv('http://127.0.0.1:1/secret.csv')",
+        "read_text('a.duckdb.tmp/../secret.csv')",
+    ],
+)
+def test_duckdb_reads_nothing_outside_its_file(source: str, folder: Path) -> None:
+    (folder / "secret.csv").write_text("output\nyes\n")
+    query = f"SELECT * FROM {source.format(folder)}"  # noqa: S608
+    ducks("a.duckdb", "CREATE TABLE t (output INTEGER)")
+    with contextlib.suppress(duckdb.Error):  # without the address, DuckDB does not make the view
+        ducks("a.duckdb", f"CREATE VIEW v AS {query}")
+    views = ["v"] if "http" not in source and ".tmp" not in source else []
+    for name in (*views, query):
+        with pytest.raises(IntakeError, match="outside the database") as caught:
+            read(f"duckdb:///a.duckdb#{name}")
+        assert caught.value.code == "no-table"
+        assert "CREATE TABLE" in caught.value.remedy
+    assert sorted(path.name for path in folder.iterdir()) == ["a.duckdb", "secret.csv"]
+
+
+def test_duckdb_loads_no_extensions(folder: Path) -> None:
+    ducks("a.duckdb", "CREATE TABLE t (output INTEGER)")
+    for query in ("SELECT * FROM sqlite_scan('a', 'b')", "SELECT st_point(1, 2) AS output"):
+        with pytest.raises(IntakeError, match="outside the database") as caught:
+            read(f"duckdb:///a.duckdb#{query}")
+        assert caught.value.code == "no-table"
+        assert "extension" in caught.value.got
+    with DuckDB(parse_address("duckdb:///a.duckdb#t")) as engine:
+        settings = dict(engine.ask("SELECT name, value FROM duckdb_settings()"))
+        closed = ("enable_external_access", "autoinstall_known_extensions", "autoload_known_extensions")
+        assert [settings[name] for name in (*closed, "lock_configuration")] == ["false"] * 3 + ["true"]
+        with pytest.raises(duckdb.Error, match="locked"):
+            engine.ask("SET autoload_known_extensions = true")
+
+
+def test_duckdb_spills_to_disk_and_its_own_views_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ducks(
+        "a.duckdb",
+        "CREATE TABLE t AS SELECT range AS output FROM range(300000)",
+        "CREATE VIEW v AS SELECT md5(output::VARCHAR) AS output, repeat('x', 200) AS filler FROM t ORDER BY ALL",
+    )
+    assert read("duckdb:///a.duckdb#v", "output").num_rows == 300_000
+    small = {"memory_limit": "64MB", "threads": "1"}
+    monkeypatch.setattr("hubbub.intake.sources.engines.duckdb.CLOSED", {**CLOSED, **small})
+    spilled = "SELECT md5(output::VARCHAR) AS output, repeat(md5(output::VARCHAR), 9) AS filler FROM t ORDER BY ALL"
+    with DuckDB(parse_address(f"duckdb:///a.duckdb#{spilled}")) as engine:
+        assert engine.columns() == ["output", "filler"]
+        assert engine.count([0, 1], 2) == 300_000
+        rows, seen = 0, False
+        for output, _ in engine.batches():
+            rows, seen = rows + len(output), seen or Path("a.duckdb.tmp").exists()
+    assert rows == 300_000
+    assert seen
+    assert [path.name for path in folder.iterdir()] == ["a.duckdb"]
 
 
 def test_duckdb_runs_one_statement(folder: Path) -> None:

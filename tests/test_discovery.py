@@ -308,7 +308,33 @@ def test_a_handful_of_reports_finds_nothing_and_says_so() -> None:
     found = hb.discover(SMALL, SMALL.privatize(["abc", "d", "ab"] * 10, rng=2))
     assert not found.certain.any()
     assert found.missed_at_most > 0.3
-    assert found.findable(0.99) > 0.3
+    assert found.findable(0.99) is None
+
+
+def test_a_share_that_no_word_can_have_is_not_promised() -> None:
+    search = hb.PrefixSearch("ab", length=2, epsilon=1.0, prefix_lengths=[1, 2])
+    told = pd.DataFrame({"round": [1, 2], "output": ["1:0", "2:1"]})
+    few = hb.discover(search, told)
+    assert few.chance(0.9999999) == pytest.approx(0.0)
+    assert few.findable() is None
+    assert "No share is large enough to be found with a probability of 90% by so few reports." in few.explain()
+    assert "A word with" not in few.explain()
+    json.loads(few.to_json())
+    many = hb.discover(SMALL, SMALL.privatize(["abc"] * 3_000 + ["d"] * 1_000, rng=2))
+    share = many.findable()
+    assert share is not None
+    assert many.chance(share) >= 0.9 > many.chance(share / 1.01)
+
+
+def test_columns_that_are_not_used_are_named() -> None:
+    outputs = SMALL.privatize(["abc"] * 900 + ["d"] * 300, rng=2)
+    table = pd.DataFrame(outputs)
+    assert hb.discover(SMALL, table).notes == ()
+    with pytest.warns(hb.HubbubWarning, match="column user is not used: each row is counted as one person"):
+        found = hb.discover(SMALL, table.assign(user=7))
+    (note,) = found.notes
+    assert note in found.explain()
+    assert pickle.loads(pickle.dumps(found)).notes == found.notes  # noqa: S301
 
 
 # -- how far it holds
@@ -385,9 +411,7 @@ def collected(tmp_path: Path) -> Path:
     (tmp_path / "search.json").write_text(SMALL.to_json())
     outputs = SMALL.privatize(["abc"] * 900 + ["d"] * 300, rng=2)
     rng = np.random.default_rng(3)
-    table = pd.DataFrame(
-        {"round": outputs["round"], "output": [f"{s}:{b}" for _, s, b in outputs.tolist()], "note": ""}
-    )
+    table = pd.DataFrame({"round": outputs["round"], "output": [f"{s}:{b}" for _, s, b in outputs.tolist()]})
     table = table.iloc[rng.permutation(len(table))]
     table[:600].to_csv(tmp_path / "one.csv", index=False)
     table[600:].to_parquet(tmp_path / "two.parquet", index=False)
@@ -420,10 +444,18 @@ def test_the_terminal_finds_what_python_finds(collected: Path) -> None:
         ({}, "search.json gone.csv", ["no such file of reports", "gone.csv"]),
         ({}, "search.json search.json", ["another format", ".csv or .parquet"]),
         ({"a.csv": "round,text\n1,a\n"}, "search.json a.csv", ["no column output", "text"]),
-        ({"a.csv": "round,output\nx,1:1\n"}, "search.json a.csv", ["not a table of reports", "column round"]),
+        ({"a.csv": "round,output\n\n1,1:1\nx,1:1\n"}, "search.json a.csv", ["whole number", "a.csv, line 4", "'x'"]),
         ({"a.parquet": "no"}, "search.json a.parquet", ["not a table of reports", "a.parquet"]),
-        ({"a.csv": "round,output\n1,11\n"}, "search.json a.csv", ["seed:bucket", "'11'"]),
-        ({"a.csv": "round,output\n1,\n"}, "search.json a.csv", ["seed:bucket"]),
+        ({"a.csv": "round,output\n1,1:1\n2,x\n"}, "search.json one.csv a.csv", ["seed:bucket", "a.csv, line 3", "'x'"]),
+        ({"a.csv": "round,output\n1,1:1\n2,\n"}, "search.json a.csv", ["a.csv, line 3, column output", "empty cell"]),
+        ({"a.csv": "round,output\n1,1:1\n,1:1\n"}, "search.json a.csv", ["a.csv, line 3, column round", "empty cell"]),
+        ({"a.csv": "round,output\n\n\n7,1:1\n"}, "search.json one.csv a.csv", ["no such round", "a.csv, line 4"]),
+        ({"a.csv": "round,output\n1,1:1\n1,1:99\n"}, "search.json a.csv", ["no such bucket", "a.csv, line 3"]),
+        ({"a.csv": "round,round,output\n1,1,1:1\n"}, "search.json a.csv", ["several columns round", "a.csv"]),
+        ({}, "search.json one.csv one.csv", ["same input is there twice", "one.csv"]),
+        ({}, "search.json one.csv ./one.csv", ["same input is there twice", "one.csv"]),
+        ({}, "search.json two.parquet one.csv again.parquet", ["exactly the same bytes", "two.parquet, again.parquet"]),
+        ({"a.json": SMALL.to_json()[:-1] + ', "epsilon": 9.0}'}, "a.json one.csv", ["twice", "'epsilon'", "a.json"]),
         ({}, "search.json one.csv -o found.txt", [".png"]),
         ({}, "search.json one.csv --level 95", ["level", "0.95"]),
         ({}, "search.json one.csv -o one.csv", ["overwritten", "one.csv"]),
@@ -432,9 +464,30 @@ def test_the_terminal_finds_what_python_finds(collected: Path) -> None:
 def test_mistakes_at_the_terminal_are_told(collected: Path, files: dict[str, str], words: str, told: list[str]) -> None:
     for name, text in files.items():
         (collected / name).write_text(text)
+    (collected / "again.parquet").write_bytes((collected / "two.parquet").read_bytes())
     before = {path.name: path.read_bytes() for path in collected.iterdir()}
     done = hubbub("discover", *words.split(), cwd=collected)
     message = " ".join(done.stderr.split())
     assert done.returncode != 0
     assert all(part in message for part in told), message
     assert {path.name: path.read_bytes() for path in collected.iterdir()} == before
+
+
+def test_the_row_of_a_parquet_file_is_named(collected: Path) -> None:
+    table = pd.read_parquet(collected / "two.parquet")
+    table.iloc[3, 0] = 9
+    table.to_parquet(collected / "three.parquet", index=False)
+    done = hubbub("discover", "search.json", "one.csv", "three.parquet", cwd=collected)
+    assert done.returncode != 0
+    assert "three.parquet, row 4" in done.stderr
+
+
+def test_the_terminal_names_columns_that_are_not_used(collected: Path) -> None:
+    table = pd.read_csv(collected / "one.csv")
+    table.assign(user=7, note="").to_csv(collected / "more.csv", index=False)
+    note = "more.csv: columns user, note are not used: each row is counted as one person"
+    shown = hubbub("discover", "search.json", "more.csv", cwd=collected)
+    assert shown.returncode == 0
+    assert note in " ".join(shown.stdout.split())
+    printed = json.loads(hubbub("discover", "search.json", "more.csv", "--json", cwd=collected).stdout)
+    assert note in printed["text"]

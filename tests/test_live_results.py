@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +21,12 @@ import pytest
 
 import hubbub as hb
 from collectors import RunningCollector, report
+from hubbub.core.child_environment import SAFE_PATH, no_imports_from_current_folder
 from hubbub.intake.privatizing.client_document import client_document
 from hubbub.serve.access_tokens import TokenKey
 from hubbub.serve.results_access import VARIABLE, ResultsAccess, read_results_token
 from hubbub.serve.results_worker import ResultsSnapshot, ResultsTask, current_results
+from hubbub.serve.web_demo import STUDY_TEXT, SimulatedPeople
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -167,6 +172,69 @@ def test_a_worker_tells_what_is_wrong_and_computes_nothing_twice(tmp_path: Path)
     assert isinstance(snapshot, ResultsSnapshot)
     assert (snapshot.reports, snapshot.users) == (5, 5)
     assert current_results(task, snapshot.reports) is None
+
+
+ASK_ONCE = """
+import os
+import sys
+import hubbub as hb
+from hubbub.serve.live_results import _started
+from hubbub.serve.results_worker import ResultsTask
+
+if __name__ == "__main__":
+    process, pipe = _started(ResultsTask(hb.read_study(sys.argv[1]), "sqlite:///none.db#reports", sys.argv[2]))
+    pipe.send(None)
+    print(pipe.recv(), "PYTHONSAFEPATH" in os.environ)
+    process.kill()
+"""
+
+
+def plant(folder: Path, *names: str) -> None:
+    """Write modules that would be imported if the current folder came first, and leave a trace."""
+    folder.mkdir()
+    for name in names:
+        (folder / f"{name}.py").write_text(f"open('ran-{name}', 'w').close(); raise SystemExit")
+
+
+def test_the_worker_runs_nothing_in_the_current_folder(tmp_path: Path) -> None:
+    script, study, planted = tmp_path / "ask_once.py", tmp_path / "study.toml", tmp_path / "planted"
+    script.write_text(ASK_ONCE)
+    study.write_text(STUDY)
+    plant(planted, "multiprocessing", "pickle", "signal", "numpy", "hubbub")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    command = [sys.executable, str(script), str(study), str(tmp_path)]
+    done = subprocess.run(command, cwd=planted, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    assert not list(planted.glob("ran-*"))
+    assert "the database does not exist" in done.stdout, done.stderr
+    assert done.stdout.endswith("False\n")  # what keeps it from that folder is set for the worker alone
+
+
+def test_simulated_people_run_nothing_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY_TEXT)
+    plant(tmp_path / "planted", "json", "runpy", "secrets", "hubbub")
+    monkeypatch.chdir(tmp_path / "planted")
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    told: list[str] = []
+    with SimulatedPeople(None, study, 0, 0.0, told.append) as people:
+        people._run("http://127.0.0.1:1")
+    assert not list(Path().glob("ran-*"))
+    assert "have answered" in told[0]
+
+
+@pytest.mark.parametrize("before", [None, "", "1"])
+def test_the_environment_is_as_it_was_when_the_last_block_ends(
+    before: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(SAFE_PATH, raising=False)
+    if before is not None:
+        monkeypatch.setenv(SAFE_PATH, before)
+    first, second = no_imports_from_current_folder(), no_imports_from_current_folder()
+    with first:
+        second.__enter__()
+    assert os.environ[SAFE_PATH] == "1"  # they overlap: threads start processes at the same time
+    second.__exit__(None, None, None)
+    assert os.environ.get(SAFE_PATH) == before
 
 
 def test_results_of_people_with_tokens_count_people(tmp_path: Path) -> None:

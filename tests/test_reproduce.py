@@ -301,6 +301,37 @@ def test_iterates_of_em_are_a_plain_loop_without_an_end() -> None:
         np.testing.assert_allclose(iterates[2], exact, atol=1e-6)
 
 
+MEASURE_ONE = """
+import os
+from pathlib import Path
+from hubbub.paper.figure_specs import read_figures
+from hubbub.paper.places import synthetic_place
+from hubbub.paper.runner import KeptParts, measure_all
+from hubbub.paper.work_units import all_parts
+
+if __name__ == "__main__":
+    place = synthetic_place()
+    parts = all_parts(read_figures(["error-probability"], quick=True))[:1]
+    for _ in measure_all(parts, place, 1, KeptParts(Path(".."), 1, place)):
+        pass
+    print("PYTHONSAFEPATH" in os.environ)
+"""
+
+
+def test_nothing_in_the_current_folder_is_run(tmp_path: Path) -> None:
+    script, planted = tmp_path / "measure_one.py", tmp_path / "planted"
+    script.write_text(MEASURE_ONE)
+    planted.mkdir()
+    for name in ("multiprocessing", "pickle", "signal", "numpy", "hubbub"):
+        (planted / f"{name}.py").write_text(f"open('ran-{name}', 'w').close(); raise SystemExit")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    command = [sys.executable, str(script)]
+    done = subprocess.run(command, cwd=planted, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    assert not list(planted.glob("ran-*"))
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
+    assert list(tmp_path.glob("guesses-*.json"))
+
+
 @pytest.mark.slow
 def test_the_path_of_em_is_measured_at_every_stop(tmp_path: Path) -> None:
     done = run("iterations", "--quick", "-o", tmp_path / "out")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.console import out, print_json, print_written, printable, printable_lines
+from hubbub.cli.console import out, print_json, print_notes, print_written, printable, printable_lines
 from hubbub.cli.options import AsJson, Level
 from hubbub.cli.progress_bar import follow
 from hubbub.cli.result_file import ENDINGS, ResultFile
@@ -46,6 +46,7 @@ def command(
     if output is not None:
         write_discovery(found, output)
         print_written(output)
+        print_notes(found.notes)
     if as_json:
         print_json(found.document())
     elif output is None:

@@ -9,9 +9,9 @@ import numpy as np
 
 from hubbub.core import validation
 from hubbub.core.arrays import Floats, Positions, frozen, largest_first
-from hubbub.core.errors import SettingError, shorten
+from hubbub.core.errors import SettingError, shorten, warn_caller
 from hubbub.core.progress import Progress, stepwise
-from hubbub.discovery.collected_outputs import WHERE, checked_outputs
+from hubbub.discovery.collected_outputs import WHERE, checked_outputs, collection_notes
 from hubbub.discovery.consistent_shares import RoundShares, consistent_shares
 from hubbub.discovery.prefix_search import PrefixSearch
 from hubbub.discovery.result import Discovery, SearchRound
@@ -49,7 +49,7 @@ def discover(
         The search that people reported for.
     outputs : numpy.ndarray or pandas.DataFrame
         What `search.privatize` returned, or a table of reports of devices: with columns `round`, `seed` and `bucket`,
-        or `round` and `output`. One report of each person.
+        or `round` and `output`. One report of each person; other columns are not used, with a warning.
     level : float, default 0.95
         How likely all intervals hold at once; and how likely no missed word is more frequent than `missed_at_most`.
     most : int, default 32
@@ -90,6 +90,8 @@ def discover(
     error = 1.0 - level
     most = validation.whole(most, "most", WHERE, default="32")
     turns, codes = checked_outputs(search, outputs)
+    notes = collection_notes(outputs)
+    warn_caller(notes)
     rows: Letters = np.zeros((1, search.length), dtype=np.uint32)
     rounds: list[SearchRound] = []
     tested: list[RoundShares] = []
@@ -125,6 +127,7 @@ def discover(
         frozen(law.low(counts[shown], own_error)),
         frozen(law.high(counts[shown], own_error)),
         tuple(rounds),
+        notes,
     )
 
 

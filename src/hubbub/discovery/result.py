@@ -75,6 +75,8 @@ class Discovery(Portable):
         The interval of each.
     rounds : tuple of SearchRound
         What each round tested, and left out.
+    notes : tuple of str
+        What was not used of the reports: columns that no search knows.
 
     Examples
     --------
@@ -93,6 +95,7 @@ class Discovery(Portable):
     low: Floats
     high: Floats
     rounds: tuple[SearchRound, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def epsilon(self) -> float:
@@ -133,7 +136,7 @@ class Discovery(Portable):
         """
         return float(self._chances(np.array([validation.share(share, "share", "Discovery.chance")]))[0])
 
-    def findable(self, chance: float = USUAL_CHANCE) -> float:
+    def findable(self, chance: float = USUAL_CHANCE) -> float | None:
         """Return a share from which on a word is found with this probability, or a larger one.
 
         Parameters
@@ -143,8 +146,8 @@ class Discovery(Portable):
 
         Returns
         -------
-        float
-            The share, rounded up to a thousandth of itself; 1 if no share is large enough.
+        float or None
+            The share, rounded up to a thousandth of itself; None if with so few reports no share is found so surely.
 
         Raises
         ------
@@ -154,7 +157,7 @@ class Discovery(Portable):
         chance = validation.share(chance, "chance", "Discovery.findable")
         low, high = 1e-12, 1.0
         if self._chances(np.array([high]))[0] < chance:
-            return 1.0
+            return None
         while high / low > 1.001:
             middle = float(np.sqrt(low * high))
             low, high = (low, middle) if self._chances(np.array([middle]))[0] >= chance else (middle, high)
@@ -189,13 +192,17 @@ class Discovery(Portable):
             What was found, how far the numbers can be trusted, what could have been missed, and what people spent.
         """
         level, chance = whole_percent(self.level), whole_percent(USUAL_CHANCE)
+        findable = self.findable()
         return " ".join(
             [
                 self.sentence,
                 f"All intervals hold at once with a probability of {level}.",
                 f"With the same probability, no word that was not found has more than {percent(self.missed_at_most)}.",
-                f"A word with {percent(self.findable())} is found with a probability of {chance} or more.",
+                f"No share is large enough to be found with a probability of {chance} by so few reports."
+                if findable is None
+                else f"A word with {percent(findable)} is found with a probability of {chance} or more.",
                 f"Each of {plural(self.users, 'person', 'people')} reported once, and spent epsilon {self.epsilon:g}.",
+                *(f"Note: {note}." for note in self.notes),
             ]
         )
 
@@ -212,6 +219,7 @@ class Discovery(Portable):
             Fact("missed", f"no word has more than {percent(self.missed_at_most)} ({whole_percent(self.level)})"),
             Fact("rounds", rounds),
             Fact("users", f"{self.users:,}, each with epsilon {self.epsilon:g}"),
+            *(Fact("note", note) for note in self.notes),
         ]
 
     def to_frame(self) -> pd.DataFrame:

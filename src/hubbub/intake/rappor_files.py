@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain
+from os import PathLike, fspath
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,9 +80,9 @@ def read_rappor(params: str | Path, reports: str | Path, map: str | Path) -> Rep
     >>> reports.users, hb.decode_rappor(reports).shares.argmax()
     (190, np.int64(0))
     """
-    parameters = _parameters(Path(params))
-    mechanism = _mechanism(Path(map), parameters)
-    path = Path(reports)
+    parameters = _parameters(_path(params, "params"))
+    mechanism = _mechanism(_path(map, "map"), parameters)
+    path = _path(reports, "reports")
     rows = _rows(path, "reports")
     first = next(rows, None)
     if first is None:
@@ -94,6 +95,19 @@ def read_rappor(params: str | Path, reports: str | Path, map: str | Path) -> Rep
 def _wrong(path: Path, line: int, got: object, expected: str, remedy: str = "correct the file") -> IntakeError:
     return IntakeError(
         "not a file of google/rappor", where=f"{path}, line {line}", got=got, expected=expected, remedy=remedy
+    )
+
+
+def _path(given: object, name: str) -> Path:
+    """Return the path of a file; refuse what cannot be one."""
+    if isinstance(given, str | PathLike) and isinstance(text := fspath(given), str) and text and "\0" not in text:
+        return Path(text)
+    raise IntakeError(
+        "not the path of a file",
+        where=f"read_rappor({name}=)",
+        got=shorten(given),
+        expected="a text or a pathlib.Path",
+        remedy="pass the path of the file",
     )
 
 
@@ -216,6 +230,11 @@ def _of_sums(path: Path, rows: Iterator[Row], mechanism: BloomRappor) -> Reports
 def _of_reports(path: Path, header: Row, rows: Iterator[Row], mechanism: BloomRappor) -> Reports:
     """Return reports from single ones."""
     line, names = header
+    for known in (("cohort",), BIT_COLUMNS):
+        found = [name for name in names if name in known]
+        if len(found) > 1:
+            remedy = "keep one of them, and rename the others"
+            raise _wrong(path, line, f"columns {' and '.join(found)}", f"one column {known[0]}", remedy)
     columns = [
         next((names.index(name) for name in known if name in names), None) for known in (("cohort",), BIT_COLUMNS)
     ]

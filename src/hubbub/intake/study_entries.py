@@ -24,14 +24,18 @@ from hubbub.client import (
     short_name,
     spelt_out,
 )
-from hubbub.core.errors import HubbubError, StudyError, restated, shorten
+from hubbub.core.arrays import as_real
+from hubbub.core.errors import HubbubError, MechanismError, StudyError, restated, shorten
 from hubbub.core.text import kebab, listed, nearest_name, renaming
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers, Product
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.mechanism_kinds import KINDS, UNKNOWN, find_kind, kind_of, own_kinds
+from hubbub.mechanisms.parameters import check_epsilon
 from hubbub.mechanisms.several_attributes import SeveralAttributes, plain_epsilon
 
 T = TypeVar("T")
+
+MAX_TRIED_ENTRIES = 100_000  # of the table of a class of one's own, up to which it is built when a study is read
 
 DOMAINS: dict[str, type[Domain]] = {kebab(kind.__name__): kind for kind in (Categories, Integers, Bins, Grid, Product)}
 MECHANISMS = KINDS  # hubbub's own
@@ -126,9 +130,15 @@ def _build_own(
 ) -> Mechanism:
     """Return a mechanism that is not hubbub's own: whatever its class raises becomes a message about the study."""
     try:
+        if entries.get("epsilon") is not None:
+            check_epsilon(entries["epsilon"], builder.__qualname__)
         built: Mechanism = _build(entries, {kind: builder}, where, domain)
-    except HubbubError:
+        _check_own_domain(built, kind, where, domain)
+        _try_out(built)
+    except StudyError:
         raise
+    except HubbubError as error:
+        raise restated(error, StudyError, where=f"{where}: {error.where}") from error
     except Exception as cause:
         raise StudyError(
             f"the class of {kind} refuses these fields",
@@ -137,6 +147,11 @@ def _build_own(
             expected=f"fields that {builder.__qualname__} accepts",
             remedy="correct the fields, or ask whoever wrote the class",
         ) from cause
+    return built
+
+
+def _check_own_domain(built: Mechanism, kind: str, where: str, domain: Domain) -> None:
+    """Refuse a mechanism over something else than the study's domain."""
     if built.domain != domain:
         raise StudyError(
             f"the class of {kind} has another domain",
@@ -145,7 +160,24 @@ def _build_own(
             expected="the domain that is its first argument",
             remedy="keep the first argument as `domain`",
         )
-    return built
+
+
+def _try_out(built: Mechanism) -> None:
+    """Ask a mechanism for what every use of it needs, so that its mistakes are the study's; large tables wait."""
+    name = type(built).__qualname__
+    if math.isnan(as_real(built.epsilon)):
+        raise MechanismError(
+            "epsilon is not a number",
+            where=f"{name}.epsilon",
+            got=shorten(built.epsilon),
+            expected="a number, infinity if nothing is promised",
+            remedy="correct the fields, or ask whoever wrote the class",
+        )
+    if type(built).log_columns is not Mechanism.log_columns or built.outputs is None:
+        return  # the table may be too large to build
+    outputs = built.output_space.size
+    if outputs is not None and outputs * len(built.domain) <= MAX_TRIED_ENTRIES:
+        built.checked_matrix()
 
 
 def _build_several(fields: Mapping[str, Any], where: str, domain: Domain, allow_code: bool) -> Mechanism:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from hubbub.core.child_environment import no_imports_from_current_folder
 from hubbub.core.errors import EstimateError
 from hubbub.core.progress import Progress
 from hubbub.core.threads import use_one_thread_from_now_on
@@ -58,9 +59,11 @@ def measure_all(
     before = f"; {len(documents):,} parts are there already" if documents else ""
     yield Progress(0, total, f"measuring {len(left):,} parts{before}")
     context = multiprocessing.get_context("spawn")  # forks of a process with threads may hang
-    pool = ProcessPoolExecutor(min(processes, len(left)), context, initializer=_begin, initargs=(place, seed))
+    with no_imports_from_current_folder():  # locks of the pool start a process, too
+        pool = ProcessPoolExecutor(min(processes, len(left)), context, initializer=_begin, initargs=(place, seed))
     try:
-        under_way: dict[Future[Document], WorkUnit] = {pool.submit(_measure, part): part for part in left}
+        with no_imports_from_current_folder():  # all processes of the pool begin with what is submitted
+            under_way: dict[Future[Document], WorkUnit] = {pool.submit(_measure, part): part for part in left}
         while under_way:
             for future in wait(under_way, return_when=FIRST_COMPLETED).done:
                 part = under_way.pop(future)

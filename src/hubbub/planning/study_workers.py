@@ -76,7 +76,7 @@ class StudyWorkers:
             code = f"import sys; sys.path[:] = {sys.path!r}; from hubbub.planning.study_workers import work; work()"
             with suppress(OSError):
                 process = subprocess.Popen(  # noqa: S603  # this Python, with this code
-                    [sys.executable, "-c", code],
+                    [sys.executable, "-P", "-c", code],  # nothing of the current folder
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,

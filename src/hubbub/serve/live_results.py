@@ -9,6 +9,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
+from hubbub.core.child_environment import no_imports_from_current_folder
 from hubbub.intake.study import Study
 from hubbub.serve.results_worker import ResultsSnapshot, ResultsTask, compute_on_request
 from hubbub.serve.service_counters import ServiceCounters
@@ -99,6 +100,7 @@ def _started(task: ResultsTask) -> tuple[SpawnProcess, Connection]:
     context = multiprocessing.get_context("spawn")  # nothing of the collector's threads is in it
     ours, theirs = context.Pipe()
     process = context.Process(target=compute_on_request, args=(theirs, task), daemon=True)
-    process.start()
+    with no_imports_from_current_folder():
+        process.start()
     theirs.close()
     return process, ours

@@ -139,7 +139,7 @@ class SimulatedPeople:
 
     def _run(self, url: str) -> None:
         with as_file(files(PACKAGE).joinpath("assets", SCRIPT)) as script:
-            python = [sys.executable, "-m", MODULE, str(self._study), url]
+            python = [sys.executable, "-P", "-m", MODULE, str(self._study), url]  # -P: nothing of the current folder
             command = [self._node, str(script), url] if self._node else python
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
             told, _ = self._process.communicate(self._task)

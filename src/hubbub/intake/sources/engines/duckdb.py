@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hubbub.core.errors import IntakeError
+from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.database_address import column
 from hubbub.intake.sources.engines.base import Engine, first_message_line
 from hubbub.intake.sources.mark_types import MarkType
@@ -21,6 +23,16 @@ ARROW_TYPES = {
 }
 MARK_TYPES = {*(name for name in ARROW_TYPES if name.endswith(("int", "integer"))), "date", "varchar"}  # that sort
 BATCH_ROWS = 122_880
+# A view in somebody's file must not read other files or addresses, nor load native code: with access to them, it could
+# have a secret counted, or written to the rejects. Spilling to disk works all the same.
+CLOSED = {
+    "python_enable_replacements": False,  # else a missing table is looked for among the variables of the program
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "lock_configuration": True,
+}
+EXTENSION_MARK = re.compile(r"exists in the (\w+) extension|requires the extension (\w+)", re.IGNORECASE)
 
 
 class DuckDB(Engine):
@@ -35,10 +47,8 @@ class DuckDB(Engine):
         """Open the file read-only; until it is closed, DuckDB lets nobody write, so all queries see the same data."""
         self._driver = driver
         path = self.existing_file()
-        # Without this, DuckDB looks for a missing table among the variables of the program.
-        settings = {"python_enable_replacements": False}
         with self.translating(self._opening_error):
-            self._connection = driver.connect(str(path), read_only=True, config=settings)
+            self._connection = driver.connect(str(path), read_only=True, config=CLOSED)
 
     def columns(self) -> list[str]:
         """Return the names; a table is looked up first, because DuckDB would read "file.csv" as a file."""
@@ -99,9 +109,21 @@ class DuckDB(Engine):
         return False
 
     def error(self, error: BaseException) -> IntakeError:
-        """Return the error for a damaged file, or for a table or query that cannot be read."""
+        """Return the error for a damaged file, or for a table or query that cannot be read or reads something else."""
+        if isinstance(error, self._driver.PermissionException) or EXTENSION_MARK.search(str(error)):
+            return self._reaching_out(error)
         damage = (self._driver.IOException, self._driver.FatalException, self._driver.InternalException)
         return self._damaged(error) if isinstance(error, damage) else self.no_table(first_message_line(error))
+
+    def _reaching_out(self, error: BaseException) -> IntakeError:
+        return refusal(
+            "no-table",
+            "the table or query reads something outside the database",
+            where=self.address.name,
+            got=self.address.scrub(first_message_line(error)),
+            expected="a table, view or query of this file alone: other files, addresses and extensions are closed",
+            remedy="if you trust it, copy the rows in DuckDB itself: CREATE TABLE copied AS SELECT * FROM the view",
+        )
 
     def _opening_error(self, error: BaseException) -> IntakeError:
         if "lock" in str(error) or isinstance(error, self._driver.ConnectionException):
