@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.console import out, print_json, print_notes, print_written, printable, printable_lines
+from hubbub.cli.console import out, print_json, print_written, printable, printable_lines
+from hubbub.cli.input_summary import print_notes
 from hubbub.cli.options import AsJson, Level
 from hubbub.cli.progress_bar import follow
 from hubbub.cli.result_file import ENDINGS, ResultFile
