@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -232,6 +233,49 @@ def test_what_fails_is_recorded_and_the_rest_goes_on(own: None) -> None:
     assert "the best 1 of 4" in result.plot().get_title()
 
 
+class Broken(Sticky):
+    """Fails when its probabilities are asked for."""
+
+    def matrix(self) -> Floats:
+        raise ValueError("no probabilities\ntoday")
+
+
+class Refusing(Sticky):
+    """Cannot even be built."""
+
+    def __init__(self, domain: hb.Domain, epsilon: float) -> None:
+        raise RuntimeError("not like this")
+
+
+@pytest.mark.parametrize("mechanisms", [["randomized-response", "broken"], "all"])
+def test_a_mechanism_that_fails_is_a_row_too(mechanisms: object) -> None:
+    hb.register_mechanism("broken", Broken)
+    result = hb.benchmark(mechanisms, "inv-p", "zipf", users=100, runs=2, domain=DIGITS, epsilon=1.0)
+    (failed,) = [cell for cell in result.cells if cell.mechanism == "broken"]
+    assert failed.failures == 2
+    assert "ValueError: 'no probabilities\\ntoday'" in failed.failure
+    others = [cell for cell in result.cells if cell.mechanism == "randomized-response"]
+    assert [cell.failures for cell in others] == [0]
+
+
+def test_a_class_that_cannot_be_built_is_told() -> None:
+    with pytest.raises(hb.MechanismError, match="cannot be built") as caught:
+        hb.benchmark([KRR, Refusing], "inv-p", users=100, runs=2, domain=DIGITS, epsilon=1.0)
+    assert (caught.value.where, caught.value.got) == ("benchmark(mechanisms)", "RuntimeError: 'not like this'")
+
+
+def test_classes_of_one_name_are_two_mechanisms() -> None:
+    def made(weight: float) -> hb.Mechanism:
+        class Local(Sticky):
+            def matrix(self) -> Floats:
+                return np.asarray(weight * np.eye(5) + (1 - weight) / 5)
+
+        return Local(DIGITS, 1.0)
+
+    first, second = hb.benchmark({"a": made(0.9), "b": made(0.2)}, "inv-p", "zipf", users=300, runs=2).cells
+    assert first.tv.mean() < second.tv.mean()
+
+
 # -- runs that are kept --------------------------------------------------------------------------------------
 
 
@@ -250,9 +294,9 @@ def test_a_second_call_takes_what_is_there_and_goes_on(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_edited_estimator_is_run_again(tmp_path: Path) -> None:
     results = []
-    for version in ("1.0", "2.0 / 2.0 - 0.0"):
+    for share in ("0.25", "0.75"):
         code = tmp_path / "mine.py"
-        code.write_text(f"def mine(reports):\n    k = len(reports.domain)\n    return [{version} / k] * k\n")
+        code.write_text(f"def mine(reports):\n    return [{share}, 1.0 - {share}]\n")
         program = (
             "import hubbub as hb, mine\n"
             "hb.register_estimator('mine', mine.mine)\n"
@@ -268,6 +312,159 @@ def test_an_edited_estimator_is_run_again(tmp_path: Path) -> None:
         ]
         results.append(len(rows))
     assert results == [2, 4]
+
+
+HEAD = """
+import dataclasses, functools, numpy as np, hubbub as hb
+digits = hb.Integers(0, 4)
+
+@dataclasses.dataclass(frozen=True)
+class Base(hb.Mechanism):
+    domain: hb.Domain
+    epsilon: float
+
+    @property
+    def outputs(self):
+        return self.domain.labels
+
+    def matrix(self):
+        size = len(self.domain)
+        return {share} * np.eye(size) + (1 - {share}) / size
+
+class Child(Base):
+    pass
+
+class Away(Base):
+    def matrix(self):
+        return np.full((5, 5), 0.2)
+
+mix, made = {share}, lambda part: lambda reports: (1 - part) * hb.estimate(reports, "inv-p").probabilities + part / 5
+krr = hb.RandomizedResponse(digits, 2.0)
+"""
+ESTIMATORS = {
+    "closure": "own = made({share})",
+    "global": "def own(reports):\n    return made(mix)(reports)",
+    "default": "def own(reports, *, part={share}):\n    return made(part)(reports)",
+    "nested": "own = lambda reports: [made(mix)(each) for each in [reports]][0]",
+    "partial": "def given(part, reports):\n    return made(part)(reports)\nown = functools.partial(given, {share})",
+    "class": "class Made:\n    part = {share}\ndef own(reports):\n    return made(Made.part)(reports)",
+    "cached": "part = functools.cache(lambda: {share})\ndef own(reports):\n    return made(part())(reports)",
+    "array": "parts = np.full(9, 0.0)\nparts[5] = {share}\ndef own(reports):\n    return made(parts[5])(reports)",
+}
+MECHANISMS = {
+    "base": "own = Child(digits, 1.0)",
+    "part": "both = hb.Split(a=Child(digits, 1.0), b=hb.RandomizedResponse(hb.Integers(0, 2), 1.0))\nown = both",
+}
+
+
+def kept_by(program: str, path: Path | None, **names: float) -> list[float]:
+    """Run code that has no file, and return the errors of a benchmark of what it calls `own`."""
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec((HEAD + program).replace("{share}", "SHARE").replace("SHARE", str(names["share"])), space)  # noqa: S102
+    own = space["own"]
+    own_estimators._FUNCTIONS.clear()
+    if not isinstance(own, hb.Mechanism):
+        hb.register_estimator("own", own)
+    mechanism, method = (own, "inv-p") if isinstance(own, hb.Mechanism) else (space["krr"], "own")
+    result = hb.benchmark(mechanism, method, "zipf", users=200, runs=2, path=path)
+    return list(result.cells[0].tv)
+
+
+@pytest.mark.parametrize("name", [*ESTIMATORS, *MECHANISMS])
+def test_code_that_changed_is_run_again_and_other_code_is_not(name: str, tmp_path: Path) -> None:
+    program, runs = (ESTIMATORS | MECHANISMS)[name], tmp_path / "runs"
+
+    def kept() -> list[str]:
+        return sorted(path.name for path in runs.glob("*.jsonl"))
+
+    first = kept_by(program, runs, share=0.25)
+    before = kept()
+    assert kept_by(f"# another comment\n\n{program}", runs, share=0.25) == first
+    assert kept() == before  # nothing was run
+    changed = kept_by(program, runs, share=0.75)
+    assert changed != first
+    assert changed == kept_by(program, None, share=0.75)
+
+
+def test_modules_of_one_s_own_are_seen_and_installed_ones_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "consts.py").write_text("PART = 0.5\n")
+    (tmp_path / "helping.py").write_text("import consts\ndef part():\n    return consts.PART\n")
+    programs = {
+        "name": "from helping import part\ndef own(reports):\n    return made(part())(reports)",
+        "module": "import helping\ndef own(reports):\n    return made(helping.part())(reports)",
+        "through": "import helping\ndef own(reports):\n    return made(helping.consts.PART)(reports)",
+        "inside": "def own(reports):\n    import helping\n    return made(helping.part())(reports)",
+    }
+    for name, program in programs.items():
+        results = []
+        for part in (0.25, 0.75):
+            import_again = [sys.modules.pop(each, None) for each in ("consts", "helping")]
+            assert len(import_again) == 2
+            sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+            (tmp_path / "consts.py").write_text(f"PART = {part}\n")
+            results.append(kept_by(program, tmp_path / name, share=0.5))
+            sys.dont_write_bytecode = before
+        assert results[0] != results[1], name
+    for module in ("consts", "helping"):
+        sys.modules.pop(module, None)
+
+
+def test_an_identity_is_the_same_in_every_process(tmp_path: Path) -> None:
+    """Sets of texts come in another order in each process, and objects at other places."""
+    code = (
+        "import numpy as np, hubbub as hb\n"
+        "from hubbub.benchmarking.code_identity import identity_of\n"
+        "names, sign, last = {'a', 'b', 'c', ('d', 1)}, object(), {}\n"
+        "last['me'] = last\n"
+        "class Own(hb.RandomizedResponse):\n"
+        "    def matrix(self):\n"
+        "        return super().matrix() if 'a' in names and sign and last and np.exp and hb else None\n"
+        "print(identity_of(Own(hb.Integers(0, 3), 1.0)))\n"
+    )
+    told = {
+        subprocess.run(  # noqa: S603
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(told) == 1
+
+
+def test_code_that_cannot_be_told_apart_is_not_kept(tmp_path: Path) -> None:
+    lock = threading.Lock()
+
+    def careful(reports: hb.Reports) -> Floats:
+        with lock:
+            return hb.estimate(reports, "inv-p").probabilities
+
+    hb.register_estimator("careful", careful)
+    with pytest.raises(hb.SettingError, match="cannot be kept") as caught:
+        hb.benchmark(KRR, "careful", "zipf", users=100, runs=2, path=tmp_path / "runs")
+    assert caught.value.got == "the method careful: closure variable lock, a lock"
+    assert not (tmp_path / "runs").exists()
+    assert hb.benchmark(KRR, "careful", "zipf", users=100, runs=2).cells[0].failures == 0
+
+
+def test_what_failed_is_tried_again(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+
+    def needs(reports: hb.Reports) -> Floats:
+        there.read_bytes()
+        return hb.estimate(reports, "inv-p").probabilities
+
+    hb.register_estimator("needs", needs)
+    results = []
+    for _ in range(2):
+        results.append(hb.benchmark(KRR, "needs", "zipf", users=100, runs=2, path=tmp_path / "runs").cells[0].failures)
+        there.touch()
+    assert results == [2, 0]
 
 
 PROGRAM = """

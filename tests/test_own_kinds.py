@@ -477,6 +477,101 @@ def test_what_a_class_raises_is_about_the_study(tmp_path: Path) -> None:
         _ = hb.Study(domain, {"answer": Lazy(domain, math.inf)}).fingerprint
 
 
+BAD_EPSILONS = ["'x'", "[1.0]", "{a = 1}", "2026-11-01", "true", "-1.0", "0.0", "inf", "nan", "1e9"]
+
+
+@pytest.mark.parametrize("epsilon", BAD_EPSILONS)
+def test_an_epsilon_that_is_none_is_refused_where_it_is_read(epsilon: str, tmp_path: Path) -> None:
+    hb.register_mechanism("lazy-answer", Lazy)
+    path = written(tmp_path, "lazy-answer")
+    path.write_text(path.read_text().replace("2.0", epsilon))
+    with pytest.raises(hb.StudyError, match="epsilon") as caught:
+        hb.read_study(path)
+    assert caught.value.where.endswith("line 7, [mechanisms.answer]: Lazy(epsilon=)")
+    assert all((caught.value.got, caught.value.expected, caught.value.remedy))
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize("words", [("audit", "study.toml"), ("plan", "study.toml", "--users", "10")])
+def test_commands_tell_of_an_epsilon_that_is_none(words: tuple[str, ...], run: Run) -> None:
+    path = Path("study.toml")
+    path.write_text(path.read_text().replace("epsilon = 2.0", 'epsilon = "x"'))
+    code, _, told = run(*words)
+    assert code == 1
+    assert "ClockWindow(epsilon=)" in told
+    assert "Traceback" not in told
+
+
+class Odd(Lazy):
+    """What its `marks` name goes wrong."""
+
+    @property
+    def outputs(self) -> Any:
+        odd: dict[str, Any] = {"text": "tea", "number": 3, "lists": [["a"], ["b", "c"], 1], "rows": [[1], [2], [3]]}
+        if self.marks[0] == "outputs":
+            raise KeyError("cups, of which there are none")
+        return odd.get(self.marks[0], self.domain.labels)
+
+    def matrix(self) -> Any:
+        odd: dict[str, Any] = {"prose": "one third each", "ragged": [[1.0], [0.5, 0.5]], "nothing": None}
+        if self.marks[0] == "matrix":
+            raise ZeroDivisionError("division by zero")
+        return odd.get(self.marks[0], super().matrix())
+
+
+ODDITIES = {
+    "matrix": ("matrix()", "ZeroDivisionError: 'division by zero'"),
+    "prose": ("matrix()", "'one third each'"),
+    "ragged": ("matrix()", "[[1.0], [0.5, 0.5]]"),
+    "nothing": ("matrix()", "shape ()"),
+    "text": ("outputs", "'tea'"),
+    "number": ("outputs", "3"),
+    "lists": ("outputs", "[['a'], ['b', 'c'], 1]"),
+    "rows": ("outputs", "[[1], [2], [3]]"),
+}
+
+
+@pytest.mark.parametrize("name", ODDITIES)
+def test_what_a_class_gives_is_told_with_its_name(name: str, tmp_path: Path) -> None:
+    hb.register_mechanism("odd", Odd)
+    place, got = ODDITIES[name]
+    with pytest.raises(hb.StudyError) as told:
+        hb.read_study(written(tmp_path, "odd", f'marks = ["{name}"]\n'))
+    assert told.value.where.endswith(f"line 5, [mechanisms.answer]: Odd.{place}")
+    built = Odd(hb.Categories(["tea", "coffee", "water"]), 2.0, (name,))
+    with pytest.raises(hb.MechanismError) as caught:
+        _ = (built.checked_matrix(), built.output_space)
+    for error in (told.value, caught.value):
+        assert error.got == got
+        assert all((error.what, error.expected, error.remedy))
+    assert caught.value.where == f"Odd.{place}"
+
+
+def test_outputs_that_fail_are_told_with_the_name_of_the_class(tmp_path: Path) -> None:
+    hb.register_mechanism("odd", Odd)
+    with pytest.raises(hb.StudyError, match="refuses these fields") as told:
+        hb.read_study(written(tmp_path, "odd", 'marks = ["outputs"]\n'))
+    assert told.value.where.endswith("line 5, [mechanisms.answer]")
+    assert told.value.got == "KeyError: 'cups, of which there are none'"
+    assert "Odd" in told.value.expected
+    with pytest.raises(hb.MechanismError, match="the class of the mechanism fails") as caught:
+        Odd(hb.Categories(["a", "b"]), 2.0, ("outputs",)).checked_matrix()
+    assert caught.value.where == "Odd.outputs"
+
+
+def test_large_tables_are_not_built_where_a_study_is_read(tmp_path: Path) -> None:
+    class Slow(Lazy):
+        def matrix(self) -> Floats:
+            raise AssertionError("asked for")
+
+    hb.register_mechanism("slow", Slow)
+    path = written(tmp_path, "slow")
+    path.write_text(path.read_text().replace('"tea", "coffee", "water"', ", ".join(f'"{each}"' for each in range(400))))
+    assert hb.read_study(path).mechanisms["answer"].epsilon == 2.0
+    with pytest.raises(hb.MechanismError, match="the class of the mechanism fails"):
+        hb.audit(hb.read_study(path).mechanisms["answer"], draws=100)
+
+
 def test_a_law_of_its_own_is_no_table_for_devices(tmp_path: Path) -> None:
     class Drawing(Lazy):
         @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -12,7 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hubbub.benchmarking.contenders import MethodChoice, RunRow, Setup, truth_key
+from hubbub.benchmarking.contenders import (
+    MethodChoice,
+    RunRow,
+    Setup,
+    mechanism_key,
+    message_of,
+    method_key,
+    truth_key,
+)
 from hubbub.benchmarking.paired_draws import CandidateDraws, drawn_reports
 from hubbub.benchmarking.result import Benchmark, cells_of
 from hubbub.benchmarking.run_store import RunStore
@@ -26,11 +34,11 @@ from hubbub.benchmarking.validation import (
     check_truths,
 )
 from hubbub.core.arrays import Floats
-from hubbub.core.errors import HubbubError
 from hubbub.core.progress import Progress, stepwise
 from hubbub.domains import Domain
 from hubbub.estimators import estimate
 from hubbub.metrics import earth_mover_distance
+from hubbub.planning.candidates import Candidate
 from hubbub.planning.parallel import Task, run_parallel
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
@@ -41,13 +49,15 @@ STORE_SECONDS = 2.0  # between two files of finished runs
 FORMAT = 1
 
 Done = Callable[[Sequence[RunRow]], None]
+CandidateKey = tuple[str, float | None, int]
 
 
 class Bench(NamedTuple):
     """What all runs of a benchmark share."""
 
     methods: tuple[MethodChoice, ...]
-    draws: dict[tuple[object, ...], CandidateDraws]  # by the key of the candidate
+    draws: Mapping[CandidateKey, CandidateDraws]
+    keys: Mapping[CandidateKey, str]  # of the mechanisms in the rows
     seed: int
 
 
@@ -97,8 +107,8 @@ def benchmark(
         A seed or generator; left out, a fixed and recorded seed.
     path : str or Path, optional
         A folder that keeps finished runs as JSON lines. A later call goes on where one ended, and takes from the
-        folder what it has of other mechanisms, methods, truths, users and runs as well. Another domain, seed or
-        version is refused.
+        folder what it has of other mechanisms, methods, truths, users and runs as well; what failed, and code of your
+        own that has changed, is run again. Another domain, seed or version is refused.
 
     Returns
     -------
@@ -108,7 +118,8 @@ def benchmark(
     Raises
     ------
     SettingError
-        If an argument has a wrong value, or `path` holds runs of another domain, seed or version.
+        If an argument has a wrong value, `path` holds runs of another domain, seed or version, or runs are to be kept
+        of code that cannot be told apart from a changed one.
     MechanismError
         If a kind cannot be built over the domain with that epsilon.
     IntakeError
@@ -131,9 +142,7 @@ def benchmark(
     over = candidates[0].domain
     assumed = check_truths(truths, over)
     counts, times = check_numbers(users), check_runs(runs)
-    bench = Bench(
-        check_methods(methods), {each.key: CandidateDraws(each) for each in candidates}, check_seed(rng, path)
-    )
+    bench = _bench(candidates, check_methods(methods), check_seed(rng, path), is_kept=path is not None)
     setups = [Setup(each, truth, number) for each in candidates for truth in assumed for number in counts]
     check_drawable(setups, bench.draws)
     settings = {"format": FORMAT, "hubbub": _version(), "domain": over.content_key, "seed": bench.seed}
@@ -150,7 +159,15 @@ def benchmark(
                     saved = time.monotonic()
         finally:  # also what was finished before somebody stopped it
             _keep(finished, rows, store)
-    return Benchmark(over, bench.seed, times, cells_of(setups, bench.methods, times, rows))
+    return Benchmark(over, bench.seed, times, cells_of(setups, bench.methods, bench.keys, times, rows))
+
+
+def _bench(candidates: Sequence[Candidate], methods: Sequence[MethodChoice], seed: int, *, is_kept: bool) -> Bench:
+    """Return what all runs share; only runs that a later call may find need keys that say what the code is."""
+    draws = {each.key: CandidateDraws(each) for each in candidates}
+    keys = {each.key: mechanism_key(each) if is_kept else str(place) for place, each in enumerate(candidates)}
+    keyed = (replace(each, key=method_key(each) if is_kept else str(place)) for place, each in enumerate(methods))
+    return Bench(tuple(keyed), draws, keys, seed)
 
 
 def _progress(tasks: Sequence[Task[None]]) -> Generator[Progress, None, None]:
@@ -182,7 +199,7 @@ def _tasks(
     """Return the runs that are missing, in pieces; each piece hands on what it finishes."""
     missing = []
     for setup in setups:
-        key, truth = bench.draws[setup.candidate.key].key, truth_key(setup.truth)
+        key, truth = bench.keys[setup.candidate.key], truth_key(setup.truth)
         for run in range(runs):
             place = (truth, setup.users, run)
             methods = tuple(each for each in bench.methods if (key, each.key, *place) not in known)
@@ -205,13 +222,15 @@ def _tasks(
 
 def _run(bench: Bench, setup: Setup, run: int, methods: Sequence[MethodChoice]) -> Iterable[RunRow]:
     """Simulate one study and estimate it by each method."""
-    draws = bench.draws[setup.candidate.key]
-    place = (truth_key(setup.truth), setup.users, run)
+    draws, key = bench.draws[setup.candidate.key], bench.keys[setup.candidate.key]
+    rows = [RunRow(key, each.key, truth_key(setup.truth), setup.users, run) for each in methods]
+    if draws.failure:
+        return [replace(row, failure=draws.failure) for row in rows]
     try:
         reports = drawn_reports(setup, draws, run, bench.seed)
     except Exception as error:  # a mechanism of one's own may fail in its own way
-        return [RunRow(draws.key, each.key, *place, failure=_message(error)) for each in methods]
-    return [_estimated(reports, each, setup, RunRow(draws.key, each.key, *place)) for each in methods]
+        return [replace(row, failure=message_of(error)) for row in rows]
+    return [_estimated(reports, each, setup, row) for each, row in zip(methods, rows, strict=True)]
 
 
 def _estimated(reports: Reports, method: MethodChoice, setup: Setup, row: RunRow) -> RunRow:
@@ -221,7 +240,7 @@ def _estimated(reports: Reports, method: MethodChoice, setup: Setup, row: RunRow
     try:
         estimated = estimate(fresh, method.method, **dict(method.keywords))  # type: ignore[arg-type]
     except Exception as error:  # an estimator of one's own may fail in its own way
-        return replace(row, failure=_message(error))
+        return replace(row, failure=message_of(error))
     seconds = time.thread_time() - start
     shares, truth = estimated.probabilities, setup.truth.probabilities
     tv = float(np.abs(shares - truth).sum() / 2)
@@ -233,10 +252,3 @@ def _earth_mover(shares: Floats, truth: Floats, domain: Domain) -> float | None:
     if domain.is_equidistant or (domain.places is None and len(domain) > MAX_CELLS_EMD):
         return None
     return earth_mover_distance(shares, truth, domain)
-
-
-def _message(error: Exception) -> str:
-    """Return an error in one line."""
-    if isinstance(error, HubbubError):
-        return f"{error.what}: {error.got}; {error.remedy}"
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"

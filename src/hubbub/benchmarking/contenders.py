@@ -1,16 +1,19 @@
 """What a benchmark compares: ways to report, ways to estimate, and the settings under which they meet.
 
-Everything has a name that people read, and a key that says what it is: a digest of the mechanism's fields, of a
-method with its keywords, of a truth's shares, and of the source of code that is not hubbub's. Seeds and stored runs
-go by keys, so that another row changes nothing, and an estimator that was edited is a new one.
+Everything has a name that people read, and keys that say what it is. Seeds go by a digest of a mechanism's fields and
+of a truth's shares, so that another row changes nothing. Runs that are kept go by the code that is not hubbub's, too:
+an estimator that was edited is a new one.
 """
 
 from __future__ import annotations
 
 import hashlib
-import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from hubbub.benchmarking.code_identity import UnidentifiedError, identity_of
+from hubbub.core.errors import HubbubError, SettingError
 from hubbub.core.serialization import Portable
 from hubbub.estimators.api import METHODS
 from hubbub.estimators.own_estimators import registered
@@ -27,12 +30,7 @@ class MethodChoice(Portable):
     name: str
     method: str
     keywords: Keywords = ()
-
-    @property
-    def key(self) -> str:
-        """What it is, whatever it is called."""
-        code = "" if self.method in METHODS else source_of(registered(self.method))
-        return digest("method", MethodChoice("", self.method, self.keywords).content_key, code)
+    key: str = ""  # of its code where runs are kept, else a number
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +51,7 @@ class Setup(Portable):
 class RunRow:
     """One run: the errors of one estimate and what it took, or why there is none."""
 
-    mechanism: str  # the keys
+    mechanism: str  # the keys: of the code where runs are kept, else numbers
     method: str
     truth: str
     users: int
@@ -69,10 +67,22 @@ class RunRow:
         return self.mechanism, self.method, self.truth, self.users, self.run
 
 
+def drawn_key(candidate: Candidate) -> str:
+    """Return what the draws of a way to report are seeded by: its mechanisms with their shares."""
+    return digest("mechanism", *(f"{share!r} {part.content_key} " for part, share in candidate.parts))
+
+
 def mechanism_key(candidate: Candidate) -> str:
-    """Return what a way to report is: its mechanisms with their shares, and the source of those that are not ours."""
-    parts = [f"{share!r} {part.content_key} {source_of(type(part))}" for part, share in candidate.parts]
-    return digest("mechanism", *parts)
+    """Return what a way to report is: its draws, and all code of its mechanisms that is not hubbub's."""
+    with _told_apart(f"the mechanism {candidate.name}"):
+        return digest(drawn_key(candidate), *(identity_of(part) for part, _ in candidate.parts))
+
+
+def method_key(choice: MethodChoice) -> str:
+    """Return what a way to estimate is, whatever it is called: its keywords, and its code if that is not hubbub's."""
+    with _told_apart(f"the method {choice.name}"):
+        code = "" if choice.method in METHODS else identity_of(registered(choice.method))
+        return digest("method", choice.method, identity_of(choice.keywords), code)
 
 
 def truth_key(truth: AssumedTruth) -> str:
@@ -80,16 +90,28 @@ def truth_key(truth: AssumedTruth) -> str:
     return digest("truth", hashlib.sha256(truth.probabilities.tobytes()).hexdigest())
 
 
-def source_of(code: object) -> str:
-    """Return the source of a class or function that is not hubbub's; empty where there is none to read."""
-    if str(getattr(code, "__module__", "")).partition(".")[0] == "hubbub":
-        return ""
+@contextmanager
+def _told_apart(what: str) -> Iterator[None]:
+    """Refuse to keep runs of what may have changed when a later call looks for them."""
     try:
-        return inspect.getsource(code)  # type: ignore[arg-type]  # whatever it is not is a TypeError
-    except (OSError, TypeError):
-        return ""
+        yield
+    except UnidentifiedError as error:
+        raise SettingError(
+            "runs of this code cannot be kept: a later call could not tell whether it has changed",
+            where="benchmark(path=)",
+            got=f"{what}: {error}",
+            expected="functions, classes and values that pickle can write",
+            remedy="make what differs a plain value or a keyword, or leave path out",
+        ) from None
 
 
 def digest(*parts: str) -> str:
     """Return a short digest of texts."""
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:20]
+
+
+def message_of(error: Exception) -> str:
+    """Return an error in one line."""
+    if isinstance(error, HubbubError):
+        return f"{error.what}: {error.got}; {error.remedy}"
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hubbub.benchmarking.contenders import Setup, mechanism_key, truth_key
+from hubbub.benchmarking.contenders import Setup, drawn_key, message_of, truth_key
 from hubbub.core.arrays import Floats, Positions
 from hubbub.mechanisms import Mechanism
 from hubbub.planning.candidates import Candidate
@@ -45,12 +45,16 @@ def drawn_reports(setup: Setup, draws: CandidateDraws, run: int, seed: int) -> R
 
 
 class CandidateDraws:
-    """Draws the reports of users by one way to report."""
+    """Draws the reports of users by one way to report; `failure` says why it cannot."""
 
     def __init__(self, candidate: Candidate) -> None:
-        self.key = mechanism_key(candidate)
+        self.key, self.failure = drawn_key(candidate), ""
         self._shares = [share for _, share in candidate.parts]
-        self._parts = [OutputDraws(mechanism) for mechanism, _ in candidate.parts]
+        self._parts: list[OutputDraws] = []
+        try:
+            self._parts += [OutputDraws(mechanism) for mechanism, _ in candidate.parts]
+        except Exception as error:  # a mechanism of one's own may fail in its own way
+            self.failure = message_of(error)
 
     @property
     def counts_suffice(self) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from hubbub.benchmarking.benchmark_plot import draw_benchmark
 from hubbub.benchmarking.benchmark_sentences import benchmark_sentences
-from hubbub.benchmarking.contenders import MethodChoice, RunRow, Setup, mechanism_key, truth_key
+from hubbub.benchmarking.contenders import MethodChoice, RunRow, Setup, truth_key
 from hubbub.benchmarking.paired_differences import SettingRanking, rankings
 from hubbub.core import validation
 from hubbub.core.arrays import Floats, frozen
@@ -95,12 +95,16 @@ class BenchmarkCell(Portable):
 
 
 def cells_of(
-    setups: Sequence[Setup], methods: Sequence[MethodChoice], runs: int, rows: Mapping[Any, RunRow]
+    setups: Sequence[Setup],
+    methods: Sequence[MethodChoice],
+    keys: Mapping[tuple[str, float | None, int], str],
+    runs: int,
+    rows: Mapping[Any, RunRow],
 ) -> tuple[BenchmarkCell, ...]:
-    """Return the cells of all runs, in the order in which they were asked for."""
+    """Return the cells of all runs, in the order in which they were asked for; `keys` are those of the mechanisms."""
     cells = []
     for setup in setups:
-        mechanism, truth = mechanism_key(setup.candidate), truth_key(setup.truth)
+        mechanism, truth = keys[setup.candidate.key], truth_key(setup.truth)
         for method in methods:
             own = [rows[mechanism, method.key, truth, setup.users, run] for run in range(runs)]
             tv, emd, seconds = (_floats([getattr(row, name) for row in own]) for name in ("tv", "emd", "seconds"))

@@ -10,7 +10,7 @@ from hubbub.benchmarking.contenders import Keywords, MethodChoice, Setup
 from hubbub.benchmarking.paired_draws import CandidateDraws
 from hubbub.core import validation
 from hubbub.core.arrays import as_real
-from hubbub.core.errors import HubbubError, SettingError, restated, shorten
+from hubbub.core.errors import HubbubError, MechanismError, SettingError, StudyError, restated, shorten
 from hubbub.core.text import listed
 from hubbub.domains import Domain
 from hubbub.estimators.api import METHODS, find_method
@@ -24,6 +24,13 @@ MAX_USERS, MAX_RUNS = 10**9, 1_000_000
 ALL_METHODS = "all"
 OURS = {r"^plan\(mechanisms": "benchmark(mechanisms", r"^plan\(truth=": "benchmark(truths=", r"^plan\(": "benchmark("}
 
+PLACES = {
+    "what": "a text names a kind, and never code",
+    "expected": "a kind of hubbub's own, of an installed package, or a registered one",
+    "remedy": "import the class and pass it, or an object of it; or name the kind that register_mechanism gave it",
+    "code": "",
+}
+
 
 @contextmanager
 def said_of_benchmark() -> Iterator[None]:
@@ -36,14 +43,32 @@ def said_of_benchmark() -> Iterator[None]:
             where = re.sub(theirs, ours, where)
         if where == error.where:
             raise
-        raise restated(error, type(error), where=where) from None
+        parts = PLACES if isinstance(error, StudyError) else {}  # these speak of a study, and here is none
+        raise restated(error, SettingError if parts else type(error), where=where, **parts) from None
+
+
+@contextmanager
+def built_for_benchmark() -> Iterator[None]:
+    """Say of an error that a class of one's own raises that it is about the mechanisms."""
+    try:
+        yield
+    except HubbubError:
+        raise
+    except Exception as cause:
+        raise MechanismError(
+            "a mechanism of your own cannot be built",
+            where="benchmark(mechanisms)",
+            got=f"{type(cause).__name__}: {shorten(str(cause), 200)}",
+            expected="classes that take this domain and this epsilon",
+            remedy="correct the class, or leave it out",
+        ) from cause
 
 
 def check_candidates(
     mechanisms: object, domain: Domain | None, epsilon: object, radius: float | None
 ) -> tuple[Candidate, ...]:
     """Return the ways to report; "all", alone or in a list, stands for all kinds that the domain allows."""
-    with said_of_benchmark():
+    with said_of_benchmark(), built_for_benchmark():
         entries = list(mechanisms) if isinstance(mechanisms, list | tuple) else [mechanisms]
         if any(isinstance(entry, str) and entry == EVERY_KIND for entry in entries):
             mechanisms = [each for entry in entries for each in _expanded(entry, domain, epsilon, radius)]
@@ -137,7 +162,7 @@ def _no_method(got: str, remedy: str) -> SettingError:
     )
 
 
-def check_drawable(setups: Sequence[Setup], draws: Mapping[tuple[object, ...], CandidateDraws]) -> None:
+def check_drawable(setups: Sequence[Setup], draws: Mapping[tuple[str, float | None, int], CandidateDraws]) -> None:
     """Refuse more users than can be drawn one by one where a mechanism has too many outputs to count."""
     names = [
         setup.candidate.name

@@ -19,6 +19,7 @@ from hubbub.solvers import Outcome
 
 GROUP = "hubbub.estimators"
 WHERE = "register_estimator"
+EVERY = "all"  # where benchmarks take methods, this stands for every one of hubbub's
 RESERVED_KEYWORDS = frozenset({"reports", "method", "history", "solver"})  # they mean something to `estimate` itself
 
 Estimator = Callable[..., object]
@@ -28,6 +29,14 @@ _FUNCTIONS: dict[str, Estimator] = {}
 
 def register(name: object, function: object, own: Mapping[str, Method]) -> None:
     """Register an estimator under a name that is not one of `own`, hubbub's methods."""
+    if name == EVERY:
+        raise SettingError(
+            f"{EVERY!r} stands for all methods",
+            where=f"{WHERE}(name)",
+            got=shorten(name),
+            expected="the name of one method",
+            remedy="choose another name",
+        )
     checked = check_name(name, own, WHERE, SettingError, kind="method")
     estimator, _ = _checked(function, f"{WHERE}(function)", SettingError)
     before = _FUNCTIONS.get(checked)
@@ -48,7 +57,7 @@ def method_named(name: object, own: Mapping[str, Method], where: str) -> Method:
         return own[name]
     if isinstance(name, str) and name in _FUNCTIONS:
         return _method(name, _FUNCTIONS[name])
-    points = offered(GROUP, own, EstimateError)
+    points = offered(GROUP, {*own, EVERY}, EstimateError)
     if isinstance(name, str) and name in points:
         function, _ = _checked(load(points[name], EstimateError), f"entry points {GROUP}, {name}", EstimateError)
         _FUNCTIONS[name] = function

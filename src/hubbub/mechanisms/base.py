@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import ClassVar
 
@@ -12,8 +14,8 @@ from scipy import sparse
 from hubbub.channels import Channel, DenseChannel, SparseChannel, check_entries, prefers_matrix
 from hubbub.channels.sparse import MAX_SPARSE_DENSITY
 from hubbub.client import MAX_TABLE_CELLS
-from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array
-from hubbub.core.errors import DomainError, MechanismError, shorten
+from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array, as_floats
+from hubbub.core.errors import DomainError, HubbubError, MechanismError, shorten
 from hubbub.core.serialization import Portable
 from hubbub.core.validation import whole
 from hubbub.domains import Domain
@@ -108,7 +110,10 @@ class Mechanism(Portable, ABC):
     @cached_property
     def output_space(self) -> OutputSpace:
         """How outputs are checked, encoded and written."""
-        return LabelOutputs(self._listed(), type(self).__name__)
+        labels = self._listed()
+        if labels.ndim != 1:
+            raise _no_labels(type(self).__name__, labels.tolist())
+        return LabelOutputs(labels, type(self).__name__)
 
     @property
     def answers_in_domain(self) -> bool:
@@ -371,11 +376,18 @@ class Mechanism(Portable, ABC):
         Raises
         ------
         MechanismError
-            If the shape does not fit, or a row is not a distribution.
+            If the shape does not fit, a row is not a distribution, or `matrix` fails.
         """
-        matrix = np.asarray(self.matrix(), dtype=np.float64)
-        shape = (len(self.domain), len(self._listed()))
         name = type(self).__name__
+        with _in_own_words(f"{name}.matrix()"):
+            given = self.matrix()
+        is_ready = isinstance(given, np.ndarray) and given.dtype == np.float64
+        matrix = given if is_ready else as_floats(given)
+        if matrix is None:
+            what, got, expected = "the matrix is not a table of numbers", shorten(given), "a table of probabilities"
+            remedy = "return a NumPy array of floats: values are rows, outputs are columns"
+            raise MechanismError(what, where=f"{name}.matrix()", got=got, expected=expected, remedy=remedy)
+        shape = (len(self.domain), len(self._listed()))
         if matrix.shape != shape:
             expected = f"{shape[0]} values x {shape[1]} outputs"
             what, remedy = "the matrix has the wrong shape", "return one row for each value, one column for each output"
@@ -394,17 +406,52 @@ class Mechanism(Portable, ABC):
         return positions
 
     def _listed(self) -> Array:
-        outputs = self.outputs
+        name = type(self).__name__
+        with _in_own_words(f"{name}.outputs"):
+            outputs = self.outputs
         if outputs is None:
             what, got = "the outputs cannot be listed", "a mechanism with too many outputs"
             expected, remedy = "a finite, short list of outputs", "override output_space, encoded_channel, law and draw"
-            raise MechanismError(what, where=type(self).__name__, got=got, expected=expected, remedy=remedy)
+            raise MechanismError(what, where=name, got=got, expected=expected, remedy=remedy)
         labels = as_array(outputs)
-        if labels.ndim == 1 and len(set(labels.tolist())) < labels.size:
-            where, got = f"{type(self).__name__}.outputs", shorten(labels.tolist())
+        if labels.ndim == 0:
+            raise _no_labels(name, outputs)
+        try:
+            is_repeated = labels.ndim == 1 and len(set(labels.tolist())) < labels.size
+        except TypeError:  # lists and tables cannot be told apart by a look-up
+            raise _no_labels(name, outputs) from None
+        if is_repeated:
+            where, got = f"{name}.outputs", shorten(labels.tolist())
             what, remedy = "an output is listed twice", "merge equal outputs by adding their columns"
             raise MechanismError(what, where=where, got=got, expected="distinct labels", remedy=remedy)
         return labels
+
+
+@contextmanager
+def _in_own_words(where: str) -> Iterator[None]:
+    """Name the class in whatever its own code raises."""
+    try:
+        yield
+    except (HubbubError, MemoryError):
+        raise
+    except Exception as cause:
+        raise MechanismError(
+            "the class of the mechanism fails",
+            where=where,
+            got=f"{type(cause).__name__}: {shorten(str(cause), 200)}",
+            expected="what the class says of its domain and its fields",
+            remedy="correct the fields, or ask whoever wrote the class",
+        ) from cause
+
+
+def _no_labels(name: str, outputs: object) -> MechanismError:
+    return MechanismError(
+        "the outputs are no list of labels",
+        where=f"{name}.outputs",
+        got=shorten(outputs),
+        expected="texts or numbers, in an array or a list",
+        remedy="return one label for each column of the matrix",
+    )
 
 
 class InDomainMechanism(Mechanism):

@@ -29,7 +29,8 @@ NOT_ALLOWED, UNKNOWN = "code-not-allowed", "unknown-kind"  # codes of errors
 Kind = type[Mechanism]
 
 KINDS: dict[str, Kind] = {kebab(name): getattr(mechanisms, name) for name in mechanisms.__all__ if name != "Mechanism"}
-TAKEN = frozenset({*KINDS, *SHORT_NAMES})
+EVERY = "all"  # where plans and benchmarks take kinds, this stands for every one of them
+TAKEN = frozenset({*KINDS, *SHORT_NAMES, EVERY})
 _registered: dict[str, Kind] = {}
 _known_places: dict[str, Kind] = {}  # classes that somebody decided to run
 
@@ -75,6 +76,14 @@ def register_mechanism(kind: str, mechanism: Kind) -> None:
     >>> plan.settings[0].candidate
     'lazy'
     """
+    if kind == EVERY:
+        raise MechanismError(
+            f"{EVERY!r} stands for all kinds",
+            where=f"{WHERE}(kind)",
+            got=shorten(kind),
+            expected="the name of one kind",
+            remedy="choose another name",
+        )
     checked = check_name(short_name(kind) or kind, TAKEN, WHERE, MechanismError, kind="kind", argument="kind")
     checked_class = _checked(mechanism, f"{WHERE}(mechanism)", MechanismError)
     before = _registered.get(checked)
