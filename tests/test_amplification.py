@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import combinations_with_replacement, permutations
 
 import numpy as np
@@ -13,7 +14,8 @@ import pytest
 from scipy.stats import binom, norm
 
 import hubbub as hb
-from hubbub.amplification.blanket_divergence import divergence_bound
+from hubbub.amplification import blanket_divergence
+from hubbub.amplification.blanket_divergence import WIDENINGS, ReportSum, divergence_bound, most_places
 from hubbub.amplification.local_budget import largest_local_epsilon
 from hubbub.amplification.pair_laws import PairLaw, any_mechanism, closed_law
 from hubbub.amplification.worst_pair import ShuffledMechanism
@@ -358,3 +360,184 @@ def test_result_in_words_and_as_json() -> None:
     assert json.loads(result.to_json()) == result.document()
     assert str(result) == text
     assert "LocalHashing" in result._repr_html_()
+
+
+WHOLE, STEPS = hb.Integers(0, 2), hb.Integers(0, 299)
+
+
+@dataclass(frozen=True)
+class Claims(hb.Mechanism):
+    """A class of somebody else, which claims an epsilon and returns a matrix of its own."""
+
+    domain: hb.Domain
+    epsilon: float
+    table: object
+    count: int
+
+    @property
+    def outputs(self) -> Floats:
+        return np.arange(float(self.count))
+
+    def matrix(self) -> Floats:
+        return self.table  # type: ignore[return-value]
+
+
+NO_MATRICES = {
+    "not a number": np.full((3, 3), np.nan),
+    "sums of 3": np.ones((3, 3)),
+    "negative": np.array([[1.2, -0.4, 0.2]] * 3),
+    "shape": np.full((3, 2), 0.5),
+    "nothing": None,
+    "no outputs": np.ones((3, 0)),
+}
+
+
+@pytest.mark.parametrize("claimed", [1.0, 50.0])
+@pytest.mark.parametrize("name", NO_MATRICES)
+def test_a_claim_is_no_guarantee_where_the_matrix_is_none(name: str, claimed: float) -> None:
+    broken = Claims(WHOLE, claimed, NO_MATRICES[name], 0 if name == "no outputs" else 3)
+    with pytest.raises(hb.MechanismError) as caught:
+        hb.amplify(broken, 10_000, 1e-6)
+    assert "Claims.matrix()" in caught.value.where
+
+
+def test_an_invalid_matrix_is_refused_where_pairs_are_too_many_to_compare_and_among_attributes() -> None:
+    with pytest.raises(hb.MechanismError, match="do not sum to 1"):
+        hb.amplify(Claims(STEPS, 1.0, np.ones((300, 300)), 300), 10_000, 1e-6)
+    broken = Claims(WHOLE, 1.0, np.ones((3, 3)), 3)
+    with pytest.raises(hb.MechanismError, match="do not sum to 1"):
+        hb.amplify(hb.Split(one=broken, two=hb.Geometric(FOUR, 1.0)), 10_000, 1e-6)  # cannot be listed as a whole
+
+
+def test_combinations_of_attributes_are_compared_where_they_can_be_listed() -> None:
+    listed = hb.Split(one=LISTED["drawn"], two=hb.RandomizedResponse(hb.Categories(["y", "n"]), 0.5))
+    matrix = listed.matrix()
+    for users, delta in ((2, 0.1), (2, 0.3)):
+        result = hb.amplify(listed, users, delta)
+        assert exact_divergence(matrix, users, result.epsilon) <= delta
+        assert result.method == "blanket"
+    liar = Claims(WHOLE, 1.0, hb.RandomizedResponse(WHOLE, 3.0).matrix(), 3)
+    assert hb.amplify(hb.Split(one=liar, two=hb.Geometric(FOUR, 0.5)), 100, 1e-6).local_epsilon == pytest.approx(4.5)
+
+
+@pytest.mark.parametrize("claimed", [1.0, 50.0])
+@pytest.mark.parametrize("values", [200, 300])
+def test_what_is_realised_counts_for_any_number_of_values(values: int, claimed: float) -> None:
+    spent = 3.0 * claimed
+    rows = np.full((values, values), 1.0 / (math.exp(spent) + values - 1))
+    np.fill_diagonal(rows, math.exp(spent) / (math.exp(spent) + values - 1))
+    result = hb.amplify(Claims(hb.Integers(0, values - 1), claimed, rows, values), 10**6, 1e-6)
+    assert result.local_epsilon == pytest.approx(spent)
+    assert result.epsilon >= hb.amplify(hb.RandomizedResponse(hb.Integers(0, values - 1), spent), 10**6, 1e-6).epsilon
+
+
+def test_a_larger_claim_stays_where_pairs_are_not_compared() -> None:
+    careful = Claims(STEPS, 2.0, hb.RandomizedResponse(STEPS, 1.0).matrix(), 300)
+    assert hb.amplify(careful, 10**6, 1e-6).local_epsilon == 2.0
+
+
+@pytest.fixture
+def places(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How many atoms times places each transform summed; none may be beyond its limit."""
+    seen: list[int] = []
+    turned = blanket_divergence._turned
+
+    def counted(atoms: Floats, powers: Floats, step: float, count: int) -> blanket_divergence.Complexes:
+        assert count <= most_places(atoms.size) + 1
+        seen.append(count * atoms.size)
+        return turned(atoms, powers, step, count)
+
+    monkeypatch.setattr(blanket_divergence, "_turned", counted)
+    yield seen
+    assert sum(seen) < 3e8  # some seconds at most
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "users"),
+    [
+        (hb.Geometric(hb.Integers(0, 99), 0.3), 1000),
+        (hb.TruncatedGeometric(hb.Integers(0, 120), 0.2), 10_000),
+        (hb.Laplace(hb.Integers(0, 50), 0.5), 5000),
+        (hb.RandomizedResponse(WHOLE, 24.0), 1000),
+        (hb.RandomizedResponse(WHOLE, 25.0), 1000),
+        (hb.RandomizedResponse(WHOLE, 39.9), 10),
+    ],
+)
+def test_nobody_is_hidden_by_few_reports_that_are_almost_certain(
+    places: list[int], mechanism: Mechanism, users: int
+) -> None:
+    """Each user's report alone gives away too much in all but one case of many: no sum has to be looked at closely."""
+    result = hb.amplify(mechanism, users, 1e-6)
+    assert (result.method, result.epsilon) == ("local", result.local_epsilon)
+    assert max(places, default=0) < 1_000_000
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-10, 1e-9, 1e-8, 1e-6])
+def test_tiny_epsilons(places: list[int], epsilon: float) -> None:
+    """Values differ by less than what is rounded: either delta covers them, or the epsilon of a report is left."""
+    tiny = hb.RandomizedResponse(THREE, epsilon)
+    for users in (10, 10**6, 10**12):
+        assert hb.amplify(tiny, users, 1e-6).epsilon == 0.0  # any report alone differs by less
+        assert hb.amplify(tiny, users, 1e-15).epsilon <= epsilon
+    assert hb.amplify(tiny, 1, epsilon / 1e6).epsilon == pytest.approx(epsilon, rel=1e-3)
+
+
+def test_sums_with_few_large_atoms_among_many_small_ones(places: list[int]) -> None:
+    """Of such a sum, details count that are far below its width."""
+    for mechanism, users, delta in (
+        (hb.Laplace(hb.Integers(0, 29), 1.0), 10**8, 0.3),
+        (hb.Geometric(hb.Integers(0, 59), 0.49), 10**10, 1e-6),
+        (hb.RandomizedResponse(WHOLE, 33.0), 10**6, 1e-15),
+    ):
+        result = hb.amplify(mechanism, users, delta)
+        assert result.epsilon <= result.general_epsilon <= result.local_epsilon
+
+
+@pytest.mark.parametrize("users", [2, 3])
+@pytest.mark.parametrize("epsilon", [4.0, 12.0, 24.0])
+def test_never_below_what_is_exact_at_large_epsilons(epsilon: float, users: int) -> None:
+    for mechanism in (hb.RandomizedResponse(THREE, epsilon), hb.TruncatedGeometric(WHOLE, epsilon / 2.0)):
+        for delta in (1e-9, 1e-3, 0.05):
+            found = hb.amplify(mechanism, users, delta).epsilon
+            assert exact_divergence(mechanism.checked_matrix(), users, found) <= delta * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("users", [1, 2, 5])
+@pytest.mark.parametrize("seed", range(3))
+def test_quick_bounds_enclose_the_expectation(seed: int, users: int) -> None:
+    mechanism = drawn_matrix(seed)
+    matrix = mechanism.checked_matrix()
+    law = PairLaw(matrix[0], matrix[1], matrix.min(axis=0))
+    for epsilon in (0.0, 0.2, 0.6 * mechanism.epsilon):
+        expected = blanket_expectation(law.rounded_outward(), users, epsilon)
+        total = ReportSum.of(law, users, epsilon, mechanism.epsilon)
+        if total is None:  # no output is likelier by that much
+            assert expected == 0.0
+            continue
+        assert 0.0 <= total.best_event() <= expected * (1 + 1e-9)
+        bounds = [total.by_transform(), total.of_one_report(), total.chernoff_bound()]
+        for bound in bounds + [total.by_short_transform(widening) for widening in WIDENINGS]:
+            assert bound >= expected * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("limit", [300, 3000])
+def test_a_sum_that_needs_too_many_places_gets_more_noise(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    monkeypatch.setattr(blanket_divergence, "most_places", lambda atoms: limit)
+    law = closed_law(LISTED["k-rr"])
+    assert law is not None
+    for users in (2, 7):
+        for epsilon in (0.0, 0.1, 0.4):
+            total = ReportSum.of(law, users, epsilon, 1.0)
+            assert total is not None
+            expected = blanket_expectation(law, users, epsilon)
+            assert expected <= total.by_transform() <= 1.0
+            if limit == 3000:
+                assert total.by_transform() < 1.1 * expected
+
+
+def test_progress_over_pairs_of_values() -> None:
+    drawn = drawn_matrix(2, values=8, outputs=9)
+    steps = list(hb.amplify.steps(drawn, 10_000, 1e-6))
+    assert steps
+    assert all(0 <= step.done < step.total for step in steps)
+    assert {step.what for step in steps} == {"comparing pairs of values"}

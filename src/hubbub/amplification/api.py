@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
 
 from hubbub.amplification.pair_laws import any_mechanism
 from hubbub.amplification.result import BLANKET, CLONES, LOCAL, Amplification
 from hubbub.amplification.validation import check_delta, check_mechanism, check_users, without_epsilon
 from hubbub.amplification.worst_pair import MAX_LOCAL_EPSILON, ShuffledMechanism, epsilon_of_pair
+from hubbub.core.progress import Progress, stepwise
 from hubbub.mechanisms import LocalHashing, LongitudinalHashing, Mechanism
 
 
-def amplify(mechanism: Mechanism, users: int, delta: float) -> Amplification:
+@stepwise
+def amplify(mechanism: Mechanism, users: int, delta: float) -> Generator[Progress, None, Amplification]:
     r"""Return the epsilon of shuffled reports, for whoever sees all of them but not who sent which.
 
     Each of `users` people sends one report of the same mechanism, and somebody who is trusted with that alone shuffles
@@ -19,9 +22,10 @@ def amplify(mechanism: Mechanism, users: int, delta: float) -> Amplification:
     probability of whatever may be seen by a factor of at most :math:`e^\varepsilon`, but for a probability `delta`.
 
     The epsilon is an upper bound that holds for all values of all other people, by the privacy blanket (Balle and
-    others 2019) with the mechanism's own probabilities, computed to within 0.1%, rounded up; where a mechanism's
-    outputs are too many to compare all pairs of values, by clones (Feldman, McMillan and Talwar 2023), which need its
-    epsilon alone. It is never above the epsilon of a single report, and falls with `users` and with `delta`.
+    others 2019) with the mechanism's own probabilities, computed to within 0.1% where many are hidden, rounded up;
+    where a mechanism's outputs are too many to compare all pairs of values, by clones (Feldman, McMillan and Talwar
+    2023), which need its epsilon alone: what its matrix realises, if that is more than it claims. It is never
+    above the epsilon of a single report, and falls with `users` and with `delta`.
 
     Several reports of a person are not covered: their outputs could be recognised as one person's, and each of them
     spends. Where all of a person's reports are shuffled apart from each other, in rounds with one report of each, the
@@ -47,7 +51,7 @@ def amplify(mechanism: Mechanism, users: int, delta: float) -> Amplification:
     SettingError
         If an argument is not what it should be: one mechanism, a whole number, a probability.
     MechanismError
-        If the mechanism has no epsilon.
+        If the mechanism has no epsilon, or its matrix is none.
 
     Examples
     --------
@@ -64,7 +68,7 @@ def amplify(mechanism: Mechanism, users: int, delta: float) -> Amplification:
     if not math.isfinite(local):
         raise without_epsilon(subject)
     general = local if local > MAX_LOCAL_EPSILON else epsilon_of_pair(any_mechanism(local), count, chance, local)
-    own = shuffled.central_epsilon(count, chance) if shuffled.specific else general
+    own = (yield from shuffled.search(count, chance)) if shuffled.specific else general
     epsilon = min(own, general, local)
     method = LOCAL if epsilon >= local else BLANKET if shuffled.specific and own <= general else CLONES
     return Amplification(

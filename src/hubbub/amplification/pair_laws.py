@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.core.arrays import Floats
-from hubbub.core.errors import MechanismError
 from hubbub.mechanisms import (
     CountMeanSketch,
     DBitFlip,
@@ -38,13 +37,14 @@ from hubbub.mechanisms import (
     SubsetSelection,
     TruncatedGeometric,
 )
+from hubbub.mechanisms.base import check_rows
 from hubbub.mechanisms.longitudinal_unary import LongitudinalBits
 from hubbub.mechanisms.several_attributes import SeveralAttributes
 from hubbub.mechanisms.square_wave import SlidingWindow
 from hubbub.mechanisms.unary_encoding import BitLogs, UnaryEncoding
 
 PROBABILITY_ROUNDING = 1e-9  # relative: more than floats lose of the whole numbers that reports are drawn from
-MAX_TABLE_ENTRIES = 4_000_000  # of a matrix whose pairs of values are compared
+MAX_TABLE_ENTRIES = 4_000_000  # of a matrix that is looked at; of any larger, the claimed epsilon counts
 MAX_PAIR_OUTPUTS = 10_000_000  # pairs of values times outputs: some seconds
 MAX_LISTED_OUTPUTS = 4_000_000  # of sets that are compared output by output
 MAX_ATOMS = 4_096  # of several attributes together
@@ -220,16 +220,49 @@ def _attributes(mechanism: Split | SampleOne) -> PairLaw | None:
     return law
 
 
-def probability_matrix(mechanism: Mechanism) -> Floats | None:
-    """Return P(z | x) where all pairs of values can be compared in all outputs; None otherwise."""
+def listed_matrix(mechanism: Mechanism) -> Floats | None:
+    """Return P(z | x) for all outputs that occur; None where they cannot be listed, or are too many.
+
+    A matrix that is listed must be one: a claimed epsilon says nothing about rows that are no distributions.
+    """
     if isinstance(mechanism, Geometric):  # outputs from an end on have the same ratios for all values
         mechanism = TruncatedGeometric(mechanism.domain, mechanism.epsilon)
-    values, outputs = len(mechanism.domain), mechanism.output_space.size
-    if outputs is None or values * outputs > MAX_TABLE_ENTRIES or values**2 * outputs > MAX_PAIR_OUTPUTS:
+    outputs = _output_count(mechanism)
+    if outputs is None or len(mechanism.domain) * outputs > MAX_TABLE_ENTRIES or mechanism.outputs is None:
         return None
-    try:
-        # Outputs of several attributes are records, which may hold rows of bits and are no labels.
-        matrix = mechanism.matrix() if isinstance(mechanism, SeveralAttributes) else mechanism.checked_matrix()
-    except MechanismError:  # too wide to be written down
-        return None
+    if isinstance(mechanism, SeveralAttributes):  # its outputs are records, which may hold rows of bits: no labels
+        matrix = mechanism.matrix()
+        check_rows(matrix, f"{type(mechanism).__name__}.matrix()")
+    else:
+        matrix = mechanism.checked_matrix()
     return np.asarray(matrix[:, (matrix > 0.0).any(axis=0)])
+
+
+def _output_count(mechanism: Mechanism) -> int | None:
+    """Return how many outputs there are; None where nobody counts them."""
+    if isinstance(mechanism, SeveralAttributes) and mechanism.outputs is not None:
+        return len(mechanism.outputs)
+    return mechanism.output_space.size
+
+
+def realised_epsilon(matrix: Floats) -> float:
+    """Return the epsilon of a matrix, rounded up: the largest log-ratio of two values' probabilities of an output."""
+    most, least = matrix.max(axis=0), matrix.min(axis=0)
+    with np.errstate(divide="ignore", over="ignore"):
+        return float(np.log1p((most - least) / least).max()) * (1.0 + PROBABILITY_ROUNDING)
+
+
+def realised_by_logs(mechanism: Mechanism) -> float:
+    """Return the epsilon from logarithms, where a mechanism has a formula for those that floats cannot hold."""
+    if type(mechanism).log_columns is Mechanism.log_columns:
+        return math.inf
+    if isinstance(mechanism, Geometric):
+        mechanism = TruncatedGeometric(mechanism.domain, mechanism.epsilon)
+    logs = mechanism.log_columns(mechanism.output_space.encode(mechanism.outputs))
+    possible = logs[:, np.isfinite(logs).any(axis=0)]
+    return float(np.ptp(possible, axis=0).max()) * (1.0 + PROBABILITY_ROUNDING)
+
+
+def pairs_are_few(matrix: Floats) -> bool:
+    """Whether all pairs of values can be compared in all outputs."""
+    return len(matrix) * matrix.size <= MAX_PAIR_OUTPUTS

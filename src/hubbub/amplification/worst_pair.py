@@ -7,22 +7,28 @@ a pair falls with the users and with epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.special import ndtr
 
-from hubbub.amplification.blanket_divergence import divergence_bound
+from hubbub.amplification.blanket_divergence import ReportSum, stays_within
 from hubbub.amplification.pair_laws import (
     PROBABILITY_ROUNDING,
     PairLaw,
     any_mechanism,
     closed_law,
-    probability_matrix,
+    listed_matrix,
+    pairs_are_few,
+    realised_by_logs,
+    realised_epsilon,
 )
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Floats, Positions
+from hubbub.core.progress import Progress, finish
 from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.several_attributes import SeveralAttributes
 
 GRID_STEPS = 8_192  # of epsilon within a factor of e: it is rounded up by 0.012% at most
 LEAST_EPSILON = 1e-9
@@ -36,7 +42,7 @@ DIGITS_OF_EQUAL_LAWS = 10  # of logarithms: more than PROBABILITY_ROUNDING leave
 class ShuffledMechanism:
     """One report of a mechanism by each of many people: the epsilon of a report, and its pairs of values."""
 
-    local: float
+    local: float  # as claimed, or as realised if that is more or if all pairs are compared
     law: PairLaw | None  # of the worst pair of values
     matrix: Floats | None  # P(z | x), where the worst pair has to be looked for
     specific: bool  # whether anything besides `local` is known
@@ -44,31 +50,51 @@ class ShuffledMechanism:
     @classmethod
     def of(cls, mechanism: Mechanism) -> ShuffledMechanism:
         """Return what is known about a mechanism; its epsilon is infinite if a value is distinguished for sure."""
-        law, spent = closed_law(mechanism), mechanism.spent(1)
-        local = spent * mechanism.domain.diameter if mechanism.metric else spent
-        if law is not None or not local <= MAX_LOCAL_EPSILON:
-            return cls(local, law, None, specific=law is not None)
-        matrix = probability_matrix(mechanism)
+        law, claimed = closed_law(mechanism), _claimed(mechanism)
+        if law is not None or not math.isfinite(claimed):
+            return cls(claimed, law, None, specific=law is not None)
+        matrix = listed_matrix(mechanism)
         if matrix is None:
-            return cls(local, any_mechanism(local), None, specific=False)
-        if not (matrix > 0.0).all():  # whatever is claimed
-            return cls(math.inf, None, None, specific=False)
-        logs = np.log(matrix)
-        realised = float((logs.max(axis=0) - logs.min(axis=0)).max()) * (1.0 + PROBABILITY_ROUNDING)
-        return cls(realised, None, matrix, specific=True)
+            return cls._of_epsilon(claimed + cls._beyond_claims(mechanism))
+        realised = realised_epsilon(matrix)
+        if claimed > MAX_LOCAL_EPSILON:
+            realised = realised if math.isfinite(realised) else realised_by_logs(mechanism)
+        elif math.isfinite(realised) and pairs_are_few(matrix):
+            return cls(realised, None, matrix, specific=True)
+        refuted = realised > claimed * (1.0 + 2.0 * PROBABILITY_ROUNDING)  # by more than the rounding
+        return cls._of_epsilon(realised if refuted else claimed)
+
+    @classmethod
+    def _beyond_claims(cls, mechanism: Mechanism) -> float:
+        """Return what attributes realise beyond what they claim, where their combinations cannot be listed."""
+        parts = mechanism.parts.values() if isinstance(mechanism, SeveralAttributes) else ()
+        return sum(max(0.0, cls.of(part).local - _claimed(part) * (1.0 + 2.0 * PROBABILITY_ROUNDING)) for part in parts)
+
+    @classmethod
+    def _of_epsilon(cls, local: float) -> Self:
+        law = any_mechanism(local) if local <= MAX_LOCAL_EPSILON else None
+        return cls(local, law, None, specific=False)
 
     def central_epsilon(self, users: int, delta: float) -> float:
         """Return the least epsilon of the grid at which no two values of a person differ by more than delta."""
+        return finish(self.search(users, delta))
+
+    def search(self, users: int, delta: float) -> Generator[Progress, None, float]:
+        """Return the central epsilon, with progress over the pairs of values."""
         if self.local > MAX_LOCAL_EPSILON:
             return self.local
         if self.law is not None:
             return epsilon_of_pair(self.law, users, delta, self.local)
         epsilon = 0.0
-        for law in self._pairs(users, delta, epsilon):
-            epsilon = epsilon_of_pair(law, users, delta, self.local, at_least=epsilon)
+        for law, _ in self._pairs(users, delta, epsilon):
+            epsilon = epsilon_of_pair(law.merged(), users, delta, self.local)
             break  # the likely worst; all others are compared with it
-        for law in self._pairs(users, delta, epsilon):
-            epsilon = epsilon_of_pair(law, users, delta, self.local, at_least=epsilon)
+        for law, progress in self._pairs(users, delta, epsilon):
+            if epsilon >= self.local:
+                break
+            yield progress
+            if not stays_within(delta, law, users, epsilon, self.local):
+                epsilon = epsilon_of_pair(law.merged(), users, delta, self.local, at_least=epsilon)
         return epsilon
 
     def fits(self, users: int, delta: float, epsilon: float) -> bool:
@@ -77,50 +103,85 @@ class ShuffledMechanism:
             return True
         if self.local > MAX_LOCAL_EPSILON:
             return False
-        laws = self._pairs(users, delta, epsilon) if self.law is None else [self.law]
-        return all(divergence_bound(law, users, epsilon, self.local) <= delta for law in laws)
+        laws = (law for law, _ in self._pairs(users, delta, epsilon)) if self.law is None else [self.law]
+        return all(stays_within(delta, law, users, epsilon, self.local) for law in laws)
 
-    def _pairs(self, users: int, delta: float, epsilon: float) -> Iterator[PairLaw]:
+    def _pairs(self, users: int, delta: float, epsilon: float) -> Iterator[tuple[PairLaw, Progress]]:
         """Yield the distinct pairs that may differ by more than delta, the likely worst first.
 
-        Since s_+ <= e^(theta s - 1) / theta for any theta, a pair differs by M(theta)^n / (e theta n) at most.
+        Since s_+ <= e^(theta s - 1) / theta for any theta, a pair differs by M(theta)^n / (e theta n) at most; and by
+        no more than a report alone.
         """
         matrix = self.matrix
         assert matrix is not None  # noqa: S101  # without a law there is one
         blanket = matrix.min(axis=0) * (1.0 - PROBABILITY_ROUNDING)
         rows = matrix * (1.0 + PROBABILITY_ROUNDING), matrix * (1.0 - PROBABILITY_ROUNDING)
         distances = np.stack([((row - matrix) ** 2 / blanket).sum(axis=1) for row in matrix])
-        odds, variance = math.exp(epsilon), float(distances.max())
-        # of the farthest pair, as if sums were normal
-        tilt = (odds - 1.0) / variance + math.sqrt(2.0 / (users * variance)) if variance else 1.0
+        odds, common = math.exp(epsilon), self._tilt_of_farthest(distances, users, epsilon)
         left = np.zeros(distances.shape, dtype=bool)
         for value, row in enumerate(rows[0]):
-            with np.errstate(over="ignore", divide="ignore"):  # infinite: nothing is known of such a pair
-                rises = np.log1p(np.expm1(tilt * (row - odds * rows[1]) / blanket) @ blanket)
-            log_bound = users * rises - 1.0 - math.log(tilt * users)
-            left[value] = log_bound > math.log(delta) - PROBABILITY_ROUNDING
+            atoms = (row - odds * rows[1]) / blanket
+            tilts = (np.full(len(matrix), common), _normal_tilts(distances[value], users, odds))
+            log_bounds = [_log_chernoff(atoms, blanket, users, theta) for theta in tilts]
+            of_one_report = np.maximum(atoms, 0.0) @ blanket
+            left[value] = np.min(log_bounds, axis=0) > math.log(delta) - PROBABILITY_ROUNDING
+            left[value] &= of_one_report > delta * (1.0 - PROBABILITY_ROUNDING)
         left[np.diag_indices_from(left)] = False
         order = np.argsort(-distances[left], kind="stable")
+        codes, blanket_codes, base = _codes(matrix)
         seen: set[bytes] = set()
-        for value, other in np.argwhere(left)[order].tolist():
-            law = PairLaw(matrix[value], matrix[other], matrix.min(axis=0))
-            atoms = np.log(np.stack([law.own, law.other, law.blanket], axis=1)).round(DIGITS_OF_EQUAL_LAWS)
-            key = atoms[np.lexsort(atoms.T)].tobytes()
+        for place, (value, other) in enumerate(np.argwhere(left)[order].tolist()):
+            key = np.sort((codes[value] * base + codes[other]) * base + blanket_codes).tobytes()
             if key not in seen:
                 seen.add(key)
-                yield law.merged()
+                law = PairLaw(matrix[value], matrix[other], matrix.min(axis=0))
+                yield law, Progress(place, order.size, "comparing pairs of values")
+
+    def _tilt_of_farthest(self, distances: Floats, users: int, epsilon: float) -> float:
+        matrix = self.matrix
+        assert matrix is not None  # noqa: S101  # see `_pairs`
+        value, other = np.unravel_index(np.argmax(distances), distances.shape)
+        law = PairLaw(matrix[value], matrix[other], matrix.min(axis=0))
+        total = ReportSum.of(law, users, epsilon, self.local)
+        return 1.0 if total is None else total.tilt
+
+
+def _claimed(mechanism: Mechanism) -> float:
+    """Return the epsilon that one report is said to have, between any two values of the domain."""
+    spent = mechanism.spent(1)
+    return spent * mechanism.domain.diameter if mechanism.metric else spent
+
+
+def _normal_tilts(variances: Floats, users: int, odds: float) -> Floats:
+    """Return the best theta of pairs whose sums were normal; of equal values any will do."""
+    known = np.where(variances > 0.0, variances, 1.0)
+    return np.asarray((odds - 1.0) / known + np.sqrt(2.0 / (users * known)))
+
+
+def _codes(matrix: Floats) -> tuple[Positions, Positions, int]:
+    """Return numbers for the probabilities and for the blanket, equal where the logarithms are, and how many."""
+    logs = np.log(np.concatenate([matrix, matrix.min(axis=0)[None, :]])).round(DIGITS_OF_EQUAL_LAWS)
+    kinds, codes = np.unique(logs, return_inverse=True)
+    table = codes.reshape(logs.shape).astype(np.int64)
+    return table[:-1], table[-1], kinds.size
+
+
+def _log_chernoff(atoms: Floats, blanket: Floats, users: int, tilts: Floats) -> Floats:
+    with np.errstate(over="ignore", divide="ignore"):  # infinite: nothing is known of such a pair
+        rises = np.log1p(np.expm1(tilts[:, None] * atoms) @ blanket)
+    return np.asarray(users * rises - 1.0 - np.log(tilts * users))
 
 
 def epsilon_of_pair(law: PairLaw, users: int, delta: float, local: float, *, at_least: float = 0.0) -> float:
     """Return the least epsilon of the grid, from `at_least` up to `local`, at which a pair differs by delta at most."""
-    if divergence_bound(law, users, at_least, local) <= delta:
+    if stays_within(delta, law, users, at_least, local):
         return at_least
     low = math.floor(GRID_STEPS * math.log(max(at_least, LEAST_EPSILON)))
     high = math.ceil(GRID_STEPS * math.log(local))
     guess = math.floor(GRID_STEPS * math.log(max(_normal_epsilon(law, users, delta, local), LEAST_EPSILON)))
     middle, stride = min(max(guess, low + 1), high - 1), GUESS_STEPS
     while high - low > 1:  # what is found does not depend on the guess
-        if divergence_bound(law, users, math.exp(middle / GRID_STEPS), local) <= delta:
+        if stays_within(delta, law, users, math.exp(middle / GRID_STEPS), local):
             high, following = middle, middle - stride
         else:
             low, following = middle, middle + stride
