@@ -129,6 +129,16 @@ def test_sums_are_used_by_slow_methods_with_many_users_alone() -> None:
     assert not Simulator(listed, "auto").uses_sums(10**9)
 
 
+@pytest.mark.parametrize("kind", [hb.CountMeanSketch, hb.HadamardCountMeanSketch])
+def test_the_work_of_sketches_is_that_of_all_their_buckets(kind: type[hb.Mechanism]) -> None:
+    """Or quick methods would repeat studies thousands of times that take a tenth of a second each."""
+    mechanism = kind(WORDS, 1.0, hashes=16, width=2_048)  # type: ignore[call-arg]
+    simulator = Simulator(candidates_from(mechanism)[0], "inv-p")
+    work = simulator.batch(500, FALLING, 2, np.random.default_rng(0)).work
+    assert work / 2 == pytest.approx(simulator.cost(500))
+    assert work / 2 > 1e-7 * 16 * 2_048  # seconds
+
+
 def test_plans_by_sums_say_so() -> None:
     result = hb.plan("optimized-unary", domain=LINE, epsilon=1.0, users=20_000, truth="bells", runs=2)
     assert any("how many reports support each value" in note for note in result.notes)

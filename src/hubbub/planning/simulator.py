@@ -35,7 +35,7 @@ from hubbub.planning.inversion_variance import (
     support_kurtosis,
 )
 from hubbub.planning.pattern_simulation import PatternTables
-from hubbub.planning.support_simulation import draw_support, has_exact_support, supported_reports
+from hubbub.planning.support_simulation import counted_outputs, draw_support, has_exact_support, supported_reports
 from hubbub.planning.user_simulation import draw_reports
 from hubbub.solvers import invert
 from hubbub.solvers.em_batch import em_batch
@@ -156,6 +156,8 @@ class Simulator:
             return 0.15 + (3e-7 if self.candidate.domain.is_equidistant else 3e-6) * self.values**2
         if self.is_slow_method:
             return 0.2 + 2e-5 * entries
+        if self._draws_support and has_exact_support(self.oracle):
+            return self._support_cost
         updates = 0.3 * users**0.5 if self.method == "ibu" else 10.0
         drawing = 0.0 if self.tables is not None else self._drawing_cost(users)
         return 1e-4 + drawing + 1e-9 * entries * updates
@@ -208,7 +210,12 @@ class Simulator:
         supported = draw_support(self.oracle, users, truth, runs, rng)
         raw = np.stack([self.oracle.unbiased_shares(row, users) for row in supported])
         thetas = np.stack([REPAIRS[self.method].apply(row) for row in raw])
-        return StudyBatch(thetas, ((raw - truth) ** 2).sum(axis=1), 1e-4 * runs)
+        return StudyBatch(thetas, ((raw - truth) ** 2).sum(axis=1), self._support_cost * runs)
+
+    @cached_property
+    def _support_cost(self) -> float:
+        """Roughly how many seconds it takes to draw the support of one study: sketches have many buckets."""
+        return 1e-4 + (1e-7 * counted_outputs(self.oracle) if self.oracle and has_exact_support(self.oracle) else 0.0)
 
     def _batch_of_users(
         self, users: int, truth: Floats, runs: int, rng: np.random.Generator, report: ReportDone

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.core.arrays import Floats, Positions, frozen
+from hubbub.core.arrays import Array, Floats, Positions, frozen
 from hubbub.domains import Domain
 from hubbub.mechanisms import CountMeanSketch, HadamardCountMeanSketch
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
@@ -59,7 +59,7 @@ def draw_support(
     Where outputs are few, or about few buckets, the numbers are counted over outputs that are drawn all at once.
     """
     if has_exact_support(mechanism):
-        return np.stack([_counted_support(mechanism, users, truth, rng) for _ in range(runs)])
+        return _counted_support(mechanism, users, truth, runs, rng)
     true, other = mechanism.support
     held = rng.multinomial(users, truth, size=runs)
     return np.asarray(rng.binomial(held, true) + rng.binomial(users - held, other))
@@ -73,26 +73,45 @@ def has_exact_support(mechanism: FrequencyOracle | None) -> bool:
     return listed and (mechanism.output_space.size or 0) <= MAX_COUNTED_OUTPUTS  # type: ignore[union-attr]
 
 
-def _counted_support(mechanism: FrequencyOracle, users: int, truth: Floats, rng: np.random.Generator) -> Floats:
-    """Return how many outputs support each value in one study."""
+def counted_outputs(mechanism: FrequencyOracle) -> int:
+    """Return how many outputs, or buckets, are drawn for a study with exact support."""
     if isinstance(mechanism, CountMeanSketch):
-        return _sketched_support(mechanism, users, truth, rng)
-    codes = np.arange(mechanism.output_space.size or 0)
+        return mechanism.hashes * mechanism.width
+    return mechanism.output_space.size or 0
+
+
+def _counted_support(
+    mechanism: FrequencyOracle, users: int, truth: Floats, runs: int, rng: np.random.Generator
+) -> Array:
+    """Return how many outputs support each value in each study."""
+    if isinstance(mechanism, CountMeanSketch):
+        return _sketched_support(mechanism, users, truth, runs, rng)
+    codes = np.arange(counted_outputs(mechanism))
     channel = mechanism.encoded_channel(codes)
     chances = channel.forward(truth) * np.exp(channel.log_scale)
-    counts = rng.multinomial(users, chances / chances.sum())
-    sent = counts > 0
-    return mechanism.support_counts(codes[sent], counts[sent].astype(np.float64))
+    chances /= chances.sum()
+    supported = []
+    for _ in range(runs):
+        counts = rng.multinomial(users, chances)
+        sent = counts > 0
+        supported.append(mechanism.support_counts(codes[sent], counts[sent].astype(np.float64)))
+    return np.stack(supported)
 
 
-def _sketched_support(mechanism: CountMeanSketch, users: int, truth: Floats, rng: np.random.Generator) -> Floats:
+def _sketched_support(
+    mechanism: CountMeanSketch, users: int, truth: Floats, runs: int, rng: np.random.Generator
+) -> Array:
     """Draw how many users have each bucket of each hash, then how many ones are sent for it."""
-    table = mechanism.buckets(np.arange(mechanism.hashes))
-    chances = np.stack([np.bincount(row, weights=truth, minlength=mechanism.width) for row in table])
-    held = rng.multinomial(users, (chances / chances.sum()).ravel()).reshape(chances.shape)
+    table = mechanism.buckets(np.arange(mechanism.hashes)).astype(np.int64)
+    shares = np.stack([np.bincount(row, weights=truth, minlength=mechanism.width) for row in table])
+    chances = shares / shares.sum()
     true, wrong = mechanism.support.true, 1.0 - mechanism.support.true
-    ones = rng.binomial(held, true) + rng.binomial(held.sum(axis=1, keepdims=True) - held, wrong)
-    return np.asarray(np.take_along_axis(ones, table.astype(np.int64), axis=1).sum(axis=0), dtype=np.float64)
+    supported = []
+    for _ in range(runs):
+        held = rng.multinomial(users, chances.ravel()).reshape(chances.shape)
+        ones = rng.binomial(held, true) + rng.binomial(held.sum(axis=1, keepdims=True) - held, wrong)
+        supported.append(np.take_along_axis(ones, table, axis=1).sum(axis=0))
+    return np.stack(supported).astype(np.float64)
 
 
 def supported_reports(oracle: FrequencyOracle, supported: Positions, users: int) -> Reports:
