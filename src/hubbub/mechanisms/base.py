@@ -324,6 +324,11 @@ class Mechanism(Portable, ABC):
         -------
         float
             Plain epsilon, or epsilon per unit of distance if `metric`.
+
+        Raises
+        ------
+        MechanismError
+            If the number of outputs is not a whole number from 0.
         """
         where = f"{type(self).__name__}.spent"
         return whole(reports, "reports", where, at_least=0, error=MechanismError) * self.epsilon

@@ -75,6 +75,11 @@ class Longitudinal(Mechanism):
         -------
         float
             Plain epsilon.
+
+        Raises
+        ------
+        MechanismError
+            If the number of reports is not a whole number from 0.
         """
         number = whole(reports, "reports", f"{type(self).__name__}.spent", at_least=0, error=MechanismError)
         if number <= 1:
@@ -100,6 +105,11 @@ class Longitudinal(Mechanism):
         -------
         float
             Plain epsilon.
+
+        Raises
+        ------
+        MechanismError
+            If the number of values is not a whole number from 0.
         """
         where = f"{type(self).__name__}.spent_over_values"
         number = whole(values, "values", where, at_least=0, error=MechanismError)

@@ -262,8 +262,9 @@ class Sketch(SetValuedOracle):
 
     @cached_property
     def _mean_of_inverse(self) -> float:
-        """The mean of the diagonal of C^-1, from its products with random signs."""
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], (TRACE_PROBES, len(self.domain)))
+        """The mean of the diagonal of C^-1, from its products with signs that look random: hashes that are not sent."""
+        probes = np.arange(self.hashes, self.hashes + TRACE_PROBES)[:, None]
+        signs = 2.0 * bucket_numbers(probes, np.arange(len(self.domain)), 2) - 1.0
         solved = [self._solution(row) for row in signs]
         return float(np.mean([row @ own / row.size for row, own in zip(signs, solved, strict=True) if own is not None]))
 
