@@ -318,6 +318,9 @@ def test_a_share_that_no_word_can_have_is_not_promised() -> None:
     assert few.chance(0.9999999) == pytest.approx(0.0)
     assert few.findable() is None
     assert "No share is large enough to be found with a probability of 90% by so few reports." in few.explain()
+    assert few.missed_at_most == 1.0
+    assert "has more than" not in few.explain()
+    assert "So few reports say nothing about words that were not found." in few.explain()
     assert "A word with" not in few.explain()
     json.loads(few.to_json())
     many = hb.discover(SMALL, SMALL.privatize(["abc"] * 3_000 + ["d"] * 1_000, rng=2))

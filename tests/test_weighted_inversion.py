@@ -419,8 +419,8 @@ def test_base_cut_knows_how_far_a_value_without_users_strays(mechanism: hb.Mecha
         outputs = mechanism.privatize(rng.choice(6, size=users, p=TRUTH), rng=rng)
         reports = hb.Reports.from_outputs(mechanism, outputs)
         spread.append(invert(reports)[nobody])
-    # 300 draws know a standard deviation to 4.1%: four of these. Value 3 shares a bucket under each hash of the sketches:
-    # its deviation is 1.36 to 1.63 times what random hashes would give.
+    # 300 draws know a standard deviation to 4.1%: four of these. Value 3 shares a bucket under each hash of the
+    # sketches: its deviation is 1.36 to 1.63 times what random hashes would give.
     assert null_deviations(reports)[nobody] == pytest.approx(float(np.std(spread)), rel=0.165)
 
 

@@ -197,7 +197,9 @@ class Discovery(Portable):
             [
                 self.sentence,
                 f"All intervals hold at once with a probability of {level}.",
-                f"With the same probability, no word that was not found has more than {percent(self.missed_at_most)}.",
+                f"With the same probability, no word that was not found has more than {percent(self.missed_at_most)}."
+                if self.missed_at_most < 1.0
+                else "So few reports say nothing about words that were not found.",
                 f"No share is large enough to be found with a probability of {chance} by so few reports."
                 if findable is None
                 else f"A word with {percent(findable)} is found with a probability of {chance} or more.",
