@@ -383,8 +383,8 @@ def cloaking(regions: Any) -> Document:
     return {"kind": "cloaking", "regions": regions}
 
 
-def matrix(outputs: Any, probabilities: Any) -> Document:
-    return {"kind": "matrix", "outputs": outputs, "probabilities": probabilities}
+def matrix(outputs: Any, probabilities: Any, **more: Any) -> Document:
+    return {"kind": "matrix", "outputs": outputs, "probabilities": probabilities, **more}
 
 
 def product(**more: Any) -> Document:
@@ -404,6 +404,10 @@ def way(kind: str, **more: Any) -> Document:
     return {"kind": kind, "parts": PLAIN_PARTS, **more}
 
 
+HALVED = [[0.5, 0.5], [0.5, 0.5], [0.25, 0.75]]  # the last value differs from the others by a factor of 2
+METRIC_PARTS = {name: matrix(["x", "y"], HALVED, metric=True) for name in ("age", "place")}
+# A factor of 2 for 20 years of 40; for a diagonal of the square root of 2, where the farthest are the root of 5 apart.
+METRIC_TOTAL = math.log(2) * (1 + 2 + math.sqrt(2.5))
 TWO = {"kind": "categories", "labels": ["a", "b"]}
 ONE_EACH = {"age": {"kind": "krr"}, "sex": {"kind": "krr"}, "place": {"kind": "krr"}}
 LOG_TWO = math.log(2)  # the epsilon of a randomized response of three values with p = 1/2
@@ -436,6 +440,7 @@ TAKEN = [
     on(PEOPLE, way("sample-one", epsilon=2.0, parts=ONE_EACH), value=PERSON, name="a total for each attribute"),
     on(PEOPLE, way("sample-one-with-fakes", epsilon=1.0), value=PERSON, name="the total is the largest epsilon"),
     on(PEOPLE, {"kind": "rappor", "epsilon": 1.0}, value=PERSON, name="one mechanism for the whole combination"),
+    on(TWO, RESPONSE, matrix(["x"], [[1], [1]], metric=True, origin="a ü"), value="a", name="a matrix with an origin"),
     on(PEOPLE, {"kind": "olh", "epsilon": 1.0}, value=PERSON, name="a hash of the whole combination"),
     Case("a name of 64 letters", named("a" * 64), "a", "a" * 64),
     Case("a BOM", b"\xef\xbb\xbf" + PLAIN.encode(), 5),
@@ -456,6 +461,10 @@ REFUSED = [
     on(TWO, RESPONSE, matrix({"x": 1, "y": 1}, [[0, 1], [1, 0]]), value="a", name="outputs in a table"),
     on(TWO, RESPONSE, matrix([1, 1.0], [[0, 1], [1, 0]]), value="a", name="outputs 1 and 1.0"),
     on(TWO, RESPONSE, matrix([math.nan, 1.0], [[0, 1], [1, 0]]), value="a", name="an output that is no number"),
+    on(TWO, RESPONSE, matrix(["x"], [[1], [1]], metric=1), value="a", name="metric is no boolean"),
+    on(TWO, RESPONSE, matrix(["x"], [[1], [1]], origin=1), value="a", name="an origin that is no text"),
+    on(TWO, RESPONSE, matrix(["x"], [[1], [1]], origin="a\nb"), value="a", name="an origin of two lines"),
+    on(TWO, RESPONSE, matrix(["x"], [[1], [1]], origin="a" * 1001), value="a", name="a very long origin"),
     on(bins(0, 0, 1), value=0.5, name="edges that repeat"),
     on(bins(0, 2, 1), value=0.5, name="edges that fall"),
     on(bins(0, 1), value=0.5, name="one bin"),
@@ -511,6 +520,8 @@ REFUSED = [
     on(product(impossible=[{"town": 1}]), WAYS[0], value=PERSON, name="a rule about another attribute"),
     on(product(order=["age", "sex", "sex"]), WAYS[0], value=PERSON, name="an order with an attribute twice"),
     on(PEOPLE, split(2.0), value=PERSON, name="epsilons that do not make the total"),
+    on(PEOPLE, split(METRIC_TOTAL * 1.001, **METRIC_PARTS), value=PERSON, name="matrices that do not make the total"),
+    on(PEOPLE, split(1.0, sex=matrix([1], [[1], [1], [1]], origin=2)), value=PERSON, name="a part of no origin"),
     on(PEOPLE, split(age=SHARED_PARTS["age"]), value=PERSON, name="a share of nothing"),
     on(PEOPLE, shared(age={"kind": "laplace"}), value=PERSON, name="a share is missing"),
     on(PEOPLE, shared(age={"kind": "laplace", "share": 0.4}), value=PERSON, name="shares of less than 1"),

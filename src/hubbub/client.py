@@ -30,11 +30,12 @@ import string
 import sys
 import tomllib
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property, partial
 from itertools import accumulate, pairwise
+from itertools import combinations as pairs_of
 from itertools import count as counting_from
 from itertools import product as combinations_of
 from pathlib import Path
@@ -66,6 +67,7 @@ MAX_VALUES = 100_000_000
 MAX_EXACT_INTEGER = 2**53  # floats hold every whole number up to this
 MAX_INTEGER = 2**62
 MAX_INTEGER_BITS = 2048  # Python prints integers of this size whatever its digit limit is
+MAX_PROVENANCE_LETTERS = 1_000  # of what a study says of where a matrix is from
 MAX_TABLE_CELLS = 1 << 25  # of a table of exact probabilities: 256 MiB
 MAX_INTEGRALS = 40_000  # of planar Laplace noise, some milliseconds each
 MAX_REMAPPED_CELLS = 50_000_000  # lattice cells whose nearest cell is looked up, for grids with missing cells
@@ -1135,6 +1137,20 @@ class StudyValues:
     attributes: Mapping[str, StudyValues] = field(default_factory=dict)  # of a product
     barred: Sequence[Mapping[str, frozenset[int]]] = ()  # rules: positions of attributes that cannot meet
 
+    def distance(self, first: int, second: int) -> float:
+        """Return the distance between two values that are no combinations of attributes, by their positions."""
+        if self.kind == "grid":
+            (row, column), (other_row, other_column) = (
+                divmod(self.labels[place], self.columns) for place in (first, second)
+            )
+            return math.hypot((column - other_column) * self.sides[0], (row - other_row) * self.sides[1])
+        if self.kind == "categories":
+            return float(first != second)
+        if self.kind == "bins":
+            here, there = ((self.bounds[place] + self.bounds[place + 1]) / 2 for place in (first, second))
+            return abs(here - there)
+        return float(abs(self.labels[first] - self.labels[second]))
+
     def coordinates(self, value: Any) -> tuple[int, ...]:
         """Return the position of each attribute of a combination: a tuple in order, or a mapping from their names."""
         missing: list[str] = []
@@ -1461,6 +1477,11 @@ class MechanismFields:
     plain: float = 0.0  # epsilon between the two values that are farthest apart
     parts: Mapping[str, MechanismFields] = field(default_factory=dict)  # of several attributes
     is_foreign: bool = False  # none of `MECHANISMS`: all that is known of it is its table
+    rows: Sequence[Sequence[float]] = ()  # of a matrix whose epsilon is per unit of distance
+
+    def plain_on(self, values: StudyValues) -> float:
+        """Return epsilon between the two values that are farthest apart; of a matrix it is computed here."""
+        return largest_rate(self.rows, values) * values.diameter if self.rows else self.plain
 
     def needs_tables(self, values: StudyValues) -> bool:
         """Whether its probabilities take more than the standard library to compute; those of its parts aside."""
@@ -1477,6 +1498,7 @@ def _parse_mechanism(table: _StudyTable, values: StudyValues) -> MechanismFields
         return _parse_way(table, kind, values)
     extra: Any = None
     epsilon = 0.0
+    rows: Sequence[Sequence[float]] = ()
     if kind in _LINES and values.step is None:
         raise _unusable_study(table.where, f"{kind} on uneven bins", "integers, or bins of one width")
     if kind in _RATIOS or (kind == "randomized-response" and (table.has("p") or not table.has("epsilon"))):
@@ -1485,13 +1507,15 @@ def _parse_mechanism(table: _StudyTable, values: StudyValues) -> MechanismFields
         epsilon = table.real("epsilon", MIN_EPSILON, MAX_EPSILON)
         plain = epsilon * values.diameter if kind in METRIC_MECHANISMS else epsilon
         extra = _EXTRAS[kind](table, values, epsilon) if kind in _EXTRAS else None
+    if kind == "matrix":
+        extra, rows = extra
     table.close()
     if not values.whole and (kind == "planar-laplace" or (kind == "planar-geometric" and extra)):
         reach = [remapped_reach(epsilon, side) for side in values.sides]
         if (values.columns + 2 * reach[0]) * (values.rows + 2 * reach[1]) > MAX_REMAPPED_CELLS:
             expected = f"noise that reaches at most {MAX_REMAPPED_CELLS:,} cells, if cells are missing"
             raise table.unusable("epsilon", epsilon, expected)
-    return MechanismFields(kind, table.where, epsilon, extra, plain)
+    return MechanismFields(kind, table.where, epsilon, extra, plain, rows=rows)
 
 
 def is_foreign(kind: object) -> bool:
@@ -1524,7 +1548,8 @@ def _parse_way(table: _StudyTable, kind: str, values: StudyValues) -> MechanismF
             entries = {**{key: value for key, value in entries.items() if key != "share"}, "epsilon": epsilon}
         parts[name] = _parse_mechanism(_StudyTable(entries, _part_place(table.where, name)), own)
     if total is not None and not budgets and not any(part.is_foreign for part in parts.values()):
-        check_budget(kind, total, {name: part.plain for name, part in parts.items()}, table.where)
+        plain = {name: part.plain_on(values.attributes[name]) for name, part in parts.items()}
+        check_budget(kind, total, plain, table.where)
     chances = [Fraction(1, len(parts))] * len(parts)
     if "probabilities" in WAYS_TO_REPORT[kind] and table.has("probabilities"):
         given = table.take("probabilities")
@@ -1612,8 +1637,10 @@ def _parse_regions(table: _StudyTable, values: StudyValues, _kind: str) -> tuple
     return listed, math.inf
 
 
-def _parse_matrix(table: _StudyTable, values: StudyValues, _kind: str) -> tuple[list[Any], float]:
-    """Return the outputs of a matrix, and the largest log-ratio of two probabilities in a column."""
+def _parse_matrix(
+    table: _StudyTable, values: StudyValues, _kind: str
+) -> tuple[tuple[list[Any], Sequence[Sequence[float]]], float]:
+    """Return the outputs of a matrix, its rows where epsilon is per unit of distance, and plain epsilon elsewhere."""
     listed, count = table.labels("outputs", (str, int, float)), len(values.labels)
     rows, outputs = table.typed("probabilities", list), len(listed)
     if len(rows) != count or not all(isinstance(row, list) and len(row) == outputs for row in rows):
@@ -1622,10 +1649,39 @@ def _parse_matrix(table: _StudyTable, values: StudyValues, _kind: str) -> tuple[
         shares = [float(share) if isinstance(share, bool) else as_real(share) for share in row]
         if not all(0 <= share < 2 for share in shares) or not abs(math.fsum(shares) - 1) <= 1e-9:
             raise table.unusable("probabilities", row, "probabilities of at least 0 that sum to 1 in every row")
-    columns = [sorted(map(float, column)) for column in zip(*rows, strict=True)]
-    used = [column for column in columns if column[-1] > 0]
-    logs = (math.log(column[-1]) - math.log(column[0]) if column[0] else math.inf for column in used)
-    return listed, max(logs, default=0.0)
+    metric = table.has("metric") and table.typed("metric", bool)
+    if table.has("origin") and not is_provenance(origin := table.take("origin")):
+        raise table.unusable("origin", origin, f"one line of at most {MAX_PROVENANCE_LETTERS:,} characters")
+    floats = [[float(share) for share in row] for row in rows]
+    if metric:
+        return (listed, floats), 0.0
+    return (listed, ()), _largest_log_ratio(zip(*floats, strict=True))
+
+
+def is_provenance(text: object) -> bool:
+    """Whether something can say where a matrix is from: one line that a terminal shows as it is."""
+    return isinstance(text, str) and len(text) <= MAX_PROVENANCE_LETTERS and text.isprintable()
+
+
+def _largest_log_ratio(columns: Iterable[Sequence[float]]) -> float:
+    """Return the largest log-ratio within a column; infinity where only some values can have an output."""
+    largest = 0.0
+    for column in columns:
+        low, high = min(column), max(column)
+        if high > 0:
+            largest = max(largest, math.log(high) - math.log(low) if low > 0 else math.inf)
+    return largest
+
+
+def largest_rate(rows: Sequence[Sequence[float]], values: StudyValues) -> float:
+    """Return the largest log-ratio of two rows per unit of distance; on a line neighbours decide."""
+    on_line = values.kind in ("integers", "bins")
+    pairs = pairwise(range(len(rows))) if on_line else pairs_of(range(len(rows)), 2)
+    largest = 0.0
+    for value, other in pairs:
+        apart, log = values.distance(value, other), _largest_log_ratio(zip(rows[value], rows[other], strict=True))
+        largest = max(largest, log / apart if apart else math.inf if log else 0.0)
+    return largest
 
 
 def _parse_bloom(table: _StudyTable, values: StudyValues, _kind: str) -> tuple[dict[str, Any], float]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hubbub.auditing.attacker_result import Attacker
 from hubbub.auditing.distinguishing_events import event_families
@@ -15,6 +16,7 @@ from hubbub.auditing.exact_epsilon import (
     prove_one_report_epsilon,
 )
 from hubbub.auditing.guessing_attacker import MAX_REPORTS, attacker, read_prior
+from hubbub.auditing.pair_bounds import prove_pair_bounds, read_bounds
 from hubbub.auditing.privacy_budget import Spending, budget_from_spending, privacy_budget
 from hubbub.auditing.result import Audit, StudyAudit
 from hubbub.auditing.sample_audit import Samples, audit_encoded, check_enough, encode_samples
@@ -31,7 +33,7 @@ from hubbub.domains import Domain
 from hubbub.intake.client_outputs import read_client_outputs
 from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
 from hubbub.intake.study import Study, check_study
-from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms import Matrix, Mechanism
 
 MIN_DRAWS = 100  # fewer show nothing
 REFUTATION_LEVEL = 1 - 1e-6  # at which draws refute a mechanism of the library
@@ -47,6 +49,7 @@ def audit(
     draws: int = DEFAULT_DRAWS,
     level: float = DEFAULT_AUDIT_LEVEL,
     reports_per_user: int | None = 1,
+    pairs: Mapping[Any, Any] | None = None,
 ) -> Generator[Progress, None, Audit]:
     """Audit the epsilon that a mechanism, or a sampler of your own, claims.
 
@@ -59,6 +62,9 @@ def audit(
     2. Empirical: a lower bound on epsilon from outputs of a few values, drawn as real reports are; and, for
        mechanisms, whether these outputs follow the matrix.
     3. The budget: the total epsilon that a user spends.
+
+    With `pairs`, a policy of bounds for pairs of values of your own is proven or refuted, too, for mechanisms that are
+    drawn from a table of probabilities (a `Matrix`, for example), by the same whole numbers.
 
     Parameters
     ----------
@@ -77,6 +83,10 @@ def audit(
         The probability with which the empirical bound holds.
     reports_per_user
         The number of reports that a user sends; None for no limit.
+    pairs
+        Bounds for pairs of values: ``{(value, other): bound}``. The probabilities of any output under the two differ
+        by a factor of at most e^bound, in both directions; infinity is no bound. Pairs that are not listed may do
+        what they want.
 
     Returns
     -------
@@ -86,9 +96,12 @@ def audit(
     Raises
     ------
     SettingError
-        If a keyword has a wrong value, a sampler comes without `domain` or `epsilon`, or a mechanism with them.
+        If a keyword has a wrong value, a sampler comes without `domain` or `epsilon`, or a mechanism with them; if a
+        sampler comes with `pairs`, or these are not pairs of different values with bounds from 0.
+    DomainError
+        If a value of a pair is not in the domain.
     MechanismError
-        If a sampler does not return one output for each value.
+        If a sampler does not return one output for each value, or pairs cannot be compared for a kind of mechanism.
 
     Examples
     --------
@@ -99,6 +112,15 @@ def audit(
     ('proven', Decimal('0.99999999999999912'))
     >>> hb.audit(lambda values: values, domain=digits, epsilon=1.0, draws=1000).verdict
     'refuted'
+
+    Yes and no may be told apart, and either hardly from a refusal:
+
+    >>> answers = hb.Categories(["yes", "no", "refused"])
+    >>> table = hb.Matrix(answers, ["A", "B"], [[0.6, 0.4], [0.4, 0.6], [0.5, 0.5]])
+    >>> policy = {("yes", "no"): 1.0, ("yes", "refused"): 0.2, ("no", "refused"): 0.2}
+    >>> pairs = hb.audit(table, pairs=policy, draws=1000).pairs
+    >>> pairs.holds, pairs.worst.bound, pairs.worst.high
+    (False, 0.2, Decimal('0.22314355131420971'))
     """
     draws = _whole(draws, "draws", at_least=MIN_DRAWS, default=f"{DEFAULT_DRAWS:,}")
     level = validation.level(level, "audit")
@@ -113,7 +135,17 @@ def audit(
                 expected="the mechanism alone",
                 remedy="leave them out; to test another claim, pass mechanism.privatize as a sampler",
             )
-        return _audit(_Subject.of_mechanism(mechanism), draws, level, reports_per_user)
+        if pairs is not None:
+            read_bounds(mechanism.domain, pairs)  # before what takes long
+        return _audit(_Subject.of_mechanism(mechanism), draws, level, reports_per_user, pairs)
+    if pairs is not None:
+        raise SettingError(
+            "pairs of values are proven for mechanisms alone",
+            where="audit(pairs=)",
+            got="a sampler",
+            expected="a mechanism that is drawn from a table of probabilities, such as Matrix",
+            remedy="leave pairs out, or write the sampler as a Matrix",
+        )
     return _audit(_Subject.of_sampler(mechanism, domain, epsilon, metric), draws, level, reports_per_user)
 
 
@@ -164,9 +196,14 @@ class _Subject:
 
 
 def _audit(
-    subject: _Subject, draws: int, level: float, reports_per_user: int | None
+    subject: _Subject,
+    draws: int,
+    level: float,
+    reports_per_user: int | None,
+    pairs: Mapping[Any, Any] | None = None,
 ) -> Generator[Progress, None, Audit]:
     mechanism, domain, metric = subject.mechanism, subject.domain, subject.metric
+    proven = None if mechanism is None or pairs is None else (yield from prove_pair_bounds.steps(mechanism, pairs))
     exact, unproven = yield from _prove(mechanism)
     attributes = None
     if mechanism is not None and exact is not None:
@@ -195,6 +232,8 @@ def _audit(
         domain=domain,
         attributes=attributes,
         one_report=None if mechanism is None or exact is None else prove_one_report_epsilon(mechanism),
+        pairs=proven,
+        origin=mechanism.origin if isinstance(mechanism, Matrix) else "",
     )
 
 

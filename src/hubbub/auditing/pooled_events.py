@@ -8,6 +8,7 @@ than binomial ones, so that bounds by Clopper and Pearson hold (Hoeffding, 1956)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -109,7 +110,7 @@ def _side_event(mechanism: Mechanism, values: Positions) -> PooledEvent | None:
     """Return the event that an output lies on the value's side: not beyond it towards a partner up the line."""
     steps = mechanism.domain.steps
     place_of = _first_axis(mechanism)
-    if not mechanism.metric or steps is None or place_of is None:
+    if not mechanism.metric or steps is None or place_of is None or not 0 < mechanism.epsilon < math.inf:
         return None
     # The partner is as many steps up the first axis as make about NATS_APART, at most half of the values.
     length = int(np.ptp(steps[:, 0])) + 1

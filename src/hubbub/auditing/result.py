@@ -14,6 +14,7 @@ from hubbub.auditing.attacker_result import Attacker
 from hubbub.auditing.distinguishing_events import value_text
 from hubbub.auditing.empirical_bounds import EmpiricalBound
 from hubbub.auditing.exact_epsilon import LOOSE_SHARE, AttributeEpsilons, ExactEpsilon
+from hubbub.auditing.pair_bounds import PairBounds
 from hubbub.auditing.privacy_budget import Budget
 from hubbub.auditing.sampler_fit import DrawsFit
 from hubbub.core.text import listed, percent, plural
@@ -57,6 +58,11 @@ class Audit:
         The proof for a single report, if the reports of one user share a memory.
     attributes
         The epsilons of single attributes, where values are combinations of several; otherwise None.
+    pairs
+        The bounds of `audit(pairs=)`: `holds`, the `worst` pair, and all `pairs` with what they realise; otherwise
+        None.
+    origin
+        Where a `Matrix` says that it is from; empty if nothing is said.
 
     Examples
     --------
@@ -81,14 +87,18 @@ class Audit:
     domain: Domain
     one_report: ExactEpsilon | None = None
     attributes: AttributeEpsilons | None = None
+    pairs: PairBounds | None = None
+    origin: str = ""
 
     @property
     def holds(self) -> bool | None:
-        """False if the claim is refuted, True if it is proven, None if it is neither."""
+        """False if the claim, or a bound of a pair, is refuted; True if all is proven, None if it is neither."""
         refuted_by_draws = (
             self.empirical.refuted or self.empirical.repeated or (self.fit is not None and self.fit.rejected)
         )
-        if refuted_by_draws or any(not exact.holds for exact in (self.exact, self.one_report) if exact is not None):
+        if refuted_by_draws or (self.pairs is not None and not self.pairs.holds):
+            return False
+        if any(not exact.holds for exact in (self.exact, self.one_report) if exact is not None):
             return False
         return None if self.exact is None else True
 
@@ -111,16 +121,20 @@ class Audit:
             return "refuted"
         if self.holds is None:
             return "not refuted"
-        return "proven" if math.isfinite(self.claim) else "no claim"
+        return "proven" if math.isfinite(self.claim) or self.pairs is not None else "no claim"
 
     def sentences(self) -> list[str]:
         """Return the findings, one or two sentences for each part; the budget comes last."""
         lines = [f"Not proven: {self.unproven}." if self.exact is None else self._exact_sentences(self.exact)]
+        if self.origin:
+            lines[0] += f" The mechanism is said to be from here: {self.origin}"
         if self.one_report is not None:
             lines[0] += " This covers all reports about one value together."
             lines.append(f"A single report has an epsilon of at most {self.one_report.high}.")
         if self.attributes is not None:
             lines.append(self.attributes.text())
+        if self.pairs is not None:
+            lines.append(self.pairs.text())
         if self.exact is not None and self.loose:
             lines.append(
                 f"Loose: the realised {self._epsilon_text} is {float(self.exact.high):.4g}, {self.realised_share:.0%} "
@@ -159,6 +173,8 @@ class Audit:
             "exact": None if self.exact is None else self._exact_document(self.exact),
             "one_report": None if self.one_report is None else self._exact_document(self.one_report),
             "attributes": None if self.attributes is None else _attributes_document(self.attributes),
+            "pairs": None if self.pairs is None else self.pairs.document(),
+            "origin": self.origin or None,
             "realised_share": None if self.realised_share is None else finite(self.realised_share),
             "loose": self.loose,
             "unproven": self.unproven or None,

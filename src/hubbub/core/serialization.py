@@ -26,6 +26,10 @@ class Portable:
         _freeze(state.values())
         vars(self).update(state)
 
+    def defining_state(self) -> dict[str, Any]:
+        """Return the attributes that make two values different: all that are pickled, unless a class says otherwise."""
+        return self.__getstate__()
+
     @cached_property
     def content_key(self) -> str:
         """A digest of the defining attributes: equal for equal values, in every process and installation."""
@@ -52,7 +56,7 @@ def _class_name(kind: type) -> str:
 
 def _content(value: Any) -> str:
     if isinstance(value, Portable):
-        inner = ",".join(f"{name}={_content(part)}" for name, part in sorted(value.__getstate__().items()))
+        inner = ",".join(f"{name}={_content(part)}" for name, part in sorted(value.defining_state().items()))
         return f"{_class_name(type(value))}({inner})"
     if isinstance(value, np.ndarray):
         if value.dtype.hasobject:

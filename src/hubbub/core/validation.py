@@ -68,11 +68,11 @@ def level(value: object, where: str) -> float:
     return share(value, "level", where, expected="a probability between 0 and 1, such as 0.95")
 
 
-def boolean(value: object, name: str, where: str) -> bool:
+def boolean(value: object, name: str, where: str, *, error: type[HubbubError] = SettingError) -> bool:
     """Return True or False; 0 and 1 are not accepted."""
     if isinstance(value, bool):
         return value
-    raise wrong(value, name, where, "True or False", remedy=f"write {name}=True or {name}=False")
+    raise wrong(value, name, where, "True or False", remedy=f"write {name}=True or {name}=False", error=error)
 
 
 def one_of(

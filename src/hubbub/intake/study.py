@@ -22,6 +22,7 @@ from typing import Any
 from hubbub.client import (
     EPSILON_LIMITS,
     FORMAT_VERSION,
+    MAX_STUDY_BYTES,
     MECHANISM_NAME,
     STUDY_COLUMNS,
     ClientError,
@@ -34,6 +35,7 @@ from hubbub.core.serialization import Portable, ReadOnly
 from hubbub.domains import Domain
 from hubbub.intake.attribute_roles import PLACE_ROLES, roles_of_domain
 from hubbub.intake.study_entries import build_domain, build_mechanism, check_known, described_fields, table_of
+from hubbub.intake.study_text import study_toml
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.mechanism_kinds import know
 from hubbub.reports.validation import check_mechanism
@@ -134,16 +136,81 @@ class Study(Portable):
     @cached_property
     def canonical(self) -> str:
         """The study in one fixed spelling: JSON with sorted keys, without its name and comments."""
-        document = {
+        return json.dumps(self._entries(as_written=False), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+    def written_entries(self) -> dict[str, Any]:
+        """Return what another process reads the same study from: the canonical form, but for two things of matrices.
+
+        A matrix has the rows that give the same bytes again once they are divided by their sums, and its origin.
+        """
+        return self._entries(as_written=True)
+
+    def _entries(self, *, as_written: bool) -> dict[str, Any]:
+        entries = {
             "version": FORMAT_VERSION,
             "domain": described_fields(self.domain),
-            "mechanisms": {name: described_fields(mechanism) for name, mechanism in self.mechanisms.items()},
+            "mechanisms": {
+                name: described_fields(mechanism, as_written=as_written) for name, mechanism in self.mechanisms.items()
+            },
             "max_reports_per_user": self.max_reports_per_user,
         }
-        for limit in EPSILON_LIMITS:
-            if getattr(self, limit) is not None:
-                document[limit] = getattr(self, limit)
-        return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        limits = {limit: getattr(self, limit) for limit in EPSILON_LIMITS}
+        return entries | {limit: value for limit, value in limits.items() if value is not None}
+
+    def to_toml(self) -> str:
+        """Return the text of a study file that describes this study, with all digits.
+
+        `read_study` reads the same study from it: mechanisms whose fields are equal, tables of probabilities byte for
+        byte, and the same fingerprint.
+
+        Returns
+        -------
+        str
+            TOML. `write_study` writes it.
+
+        Raises
+        ------
+        StudyError
+            If no study file can hold the study: a mechanism has a field that TOML cannot hold, or the file would be
+            larger than 32 MiB, about 1.4 million probabilities.
+
+        Examples
+        --------
+        >>> import hubbub as hb
+        >>> values = hb.Categories(["yes", "no"])
+        >>> table = hb.Matrix(values, ["a", "b"], [[0.75, 0.25], [0.5, 0.5]], origin="drawn by hand")
+        >>> print(hb.Study(values, {"own": table}, name="a survey").to_toml())
+        version = 1
+        name = "a survey"
+        <BLANKLINE>
+        [domain]
+        kind = "categories"
+        labels = ["yes", "no"]
+        <BLANKLINE>
+        [mechanisms.own]
+        kind = "matrix"
+        outputs = ["a", "b"]
+        probabilities = [
+            [0.75, 0.25],
+            [0.5, 0.5],
+        ]
+        origin = "drawn by hand"
+        <BLANKLINE>
+        """
+        entries = self.written_entries()
+        more = {"columns": dict(self.columns), "question": self.question, "collector": self.collector}
+        document = {"version": entries.pop("version"), "name": self.name, **entries, **more}
+        text = study_toml(document)
+        size = len(text.encode(errors="replace"))
+        if size > MAX_STUDY_BYTES:
+            raise StudyError(
+                "the study is too large for a study file",
+                where="Study.to_toml",
+                got=f"{size:,} bytes",
+                expected=f"at most {MAX_STUDY_BYTES:,}",
+                remedy="use a matrix of fewer values or outputs",
+            )
+        return text
 
     @property
     def fingerprint(self) -> str:

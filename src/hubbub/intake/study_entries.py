@@ -343,16 +343,25 @@ def check_known(fields: Mapping[str, Any], known: set[str], where: str) -> None:
             )
 
 
-def described_fields(described: Domain | Mechanism) -> dict[str, Any]:
-    """Return what defines a domain or mechanism, in plain JSON values."""
+def described_fields(described: Domain | Mechanism, *, as_written: bool = False) -> dict[str, Any]:
+    """Return what defines a domain or mechanism, in plain JSON values.
+
+    That is its part of the canonical form, from which fingerprints are made. What is read back is a matter of its own
+    (`as_written`): of a matrix the rows that give the same bytes again, and where it is from.
+    """
     fields: dict[str, Any]
     if isinstance(described, Domain):
         fields = described.fields()
     elif isinstance(described, mechanisms.Matrix):
-        fields = {"outputs": described.outputs.tolist(), "probabilities": described.probabilities.tolist()}
+        rows = described.rows_to_write if as_written else described.probabilities
+        fields = {"outputs": described.outputs.tolist(), "probabilities": rows.tolist()}
+        if described.metric:
+            fields["metric"] = True
+        if as_written and described.origin:
+            fields["origin"] = described.origin
     elif isinstance(described, SeveralAttributes):
         fields = {
-            "parts": {name: described_fields(part) for name, part in described.parts.items()},
+            "parts": {name: described_fields(part, as_written=as_written) for name, part in described.parts.items()},
             **described.fields(),
         }
     elif type(described) not in MECHANISMS.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from importlib.resources import files
 from pathlib import Path
@@ -85,6 +86,46 @@ def read_study(path: str | Path, *, allow_code: bool = False) -> Study:
         if line is None:
             raise
         raise restated(error, StudyError, where=f"{where}, line {line}{error.where.removeprefix(where)}") from None
+
+
+def write_study(study: Study, path: str | Path) -> None:
+    """Write a study to a new file, from which `read_study` reads the same study.
+
+    Parameters
+    ----------
+    study : Study
+        The study. Tables of probabilities are written with all digits.
+    path : path
+        The TOML file to write; an existing one is never overwritten.
+
+    Raises
+    ------
+    StudyError
+        If there is a file already, or no study file can hold the study.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import hubbub as hb
+    >>> from hubbub.intake.study_files import write_study
+    >>> values = hb.Categories(["yes", "no"])
+    >>> study = hb.Study(values, {"answer": hb.RandomizedResponse(values, epsilon=1.0)}, name="a survey")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_study(study, Path(folder) / "study.toml")
+    ...     print(hb.read_study(Path(folder) / "study.toml") == study)
+    True
+    """
+    check_study(study, "write_study(study)")
+    if not isinstance(path, str | Path):
+        raise StudyError(
+            "path must be the path of a study file",
+            where="write_study(path)",
+            got=shorten(path),
+            expected="the path of a TOML file that does not exist yet",
+            remedy="pass the path as a string",
+        )
+    write_new_study(study.to_toml(), Path(path))
 
 
 def study_and_source(study: object, source: object, call: str) -> tuple[Study, object]:
@@ -176,10 +217,20 @@ def write_new_study(text: str, path: Path) -> None:
     try:
         write_file(path, text.encode(), replace=False)
     except NameTakenError:
-        raise StudyError(
-            "there is a file already",
-            where=str(path),
-            got="a file that would be overwritten",
-            expected="a new path",
-            remedy="choose another name with -o, or remove the file first",
-        ) from None
+        raise _taken(path) from None
+
+
+def check_new_study(path: Path) -> None:
+    """Refuse a study over an existing file, before what it is to hold takes minutes to compute."""
+    if os.path.lexists(path):
+        raise _taken(path)
+
+
+def _taken(path: Path) -> StudyError:
+    return StudyError(
+        "there is a file already",
+        where=str(path),
+        got="a file that would be overwritten",
+        expected="a new path",
+        remedy="choose another name with -o, or remove the file first",
+    )

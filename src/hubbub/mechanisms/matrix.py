@@ -6,16 +6,20 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 from hubbub.channels import Channel, SparseChannel
+from hubbub.client import MAX_PROVENANCE_LETTERS, is_provenance
+from hubbub.core import validation
 from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array, as_floats, frozen, plain, read_alike
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import Mechanism, check_rows
+from hubbub.mechanisms.claimed_ratios import claimed_epsilon
 from hubbub.mechanisms.parameters import DOMAIN_REMEDY, check_domain
 from hubbub.sampling import FixedLaw, RandomSource
 
@@ -152,7 +156,9 @@ class Matrix(Mechanism):
     Rows must sum to 1 within 1e-9, and are then divided by their sum.
 
     Guarantee: `epsilon` is the largest log-ratio within a column, rounded up in its last digits; infinite if only some
-    values can give an output.
+    values can give an output. With ``metric=True`` it is the largest log-ratio of two values per unit of their
+    distance: the probabilities of an output under two values at distance d differ by a factor of at most
+    exp(epsilon d). Computing that takes values^2 x outputs operations, on a line values x outputs.
 
     Parameters
     ----------
@@ -162,11 +168,18 @@ class Matrix(Mechanism):
         The labels of the columns: texts or numbers that differ when written down.
     probabilities
         P(output | value), a row for each value and a column for each output.
+    metric
+        Whether epsilon is per unit of the domain's distance.
+    origin
+        Where the table is from, in a line for people; empty if nothing is said. Study files hold it, audits and pages
+        show it. It changes neither probabilities nor promises, so that matrices that differ in it alone are equal,
+        their reports merge, and studies with them have one fingerprint.
 
     Raises
     ------
     MechanismError
-        If the shape does not fit, a row is not a distribution, or two outputs read alike.
+        If the shape does not fit, a row is not a distribution, two outputs read alike, `metric` is neither True nor
+        False, or `origin` is not one line of text.
 
     Examples
     --------
@@ -175,13 +188,30 @@ class Matrix(Mechanism):
     >>> table = hb.Matrix(hb.Integers(1, 3), ["low", "high"], rows)
     >>> round(table.epsilon, 6), table.privatize([1, 3], rng=5).tolist()
     (0.693147, ['high', 'high'])
+
+    Neighbours differ by a factor of at most 3/2, and log(3/2) is the epsilon per unit:
+
+    >>> near = hb.Matrix(hb.Integers(1, 3), ["low", "high"], rows, metric=True, origin="by hand")
+    >>> round(near.epsilon, 6), near
+    (0.405465, Matrix(domain=Integers(low=1, high=3), metric=True, origin='by hand'))
     """
 
     domain: Domain
     labels: Array = field(repr=False)
     probabilities: Floats = field(repr=False)
+    metric: bool = False  # type: ignore[misc]  # a fixed fact elsewhere, chosen here
+    origin: str = ""
+    _given: Floats | None = field(default=None, init=False, repr=False)  # where it is needed: see `rows_to_write`
 
-    def __init__(self, domain: Domain, outputs: Sequence[Hashable] | Array, probabilities: ArrayLike) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        outputs: Sequence[Hashable] | Array,
+        probabilities: ArrayLike,
+        *,
+        metric: bool = False,
+        origin: str = "",
+    ) -> None:
         check_domain(domain, Domain, "Matrix", DOMAIN_REMEDY)
         labels = _output_labels(outputs)
         where = "Matrix(probabilities=)"
@@ -198,13 +228,32 @@ class Matrix(Mechanism):
         check_rows(matrix, where)
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "labels", frozen(labels.copy()))
-        matrix = matrix / matrix.sum(axis=1, keepdims=True) + 0.0  # -0.0 becomes 0.0: equal entries, equal bytes
+        given = np.ascontiguousarray(matrix)  # in rows, as files have it: sums do not depend on the layout
+        matrix = _divided(given)
         object.__setattr__(self, "probabilities", frozen(matrix))
+        object.__setattr__(self, "metric", validation.boolean(metric, "metric", "Matrix", error=MechanismError))
+        object.__setattr__(self, "origin", _checked_origin(origin))
+        if not (_divided(matrix) == matrix).all():
+            object.__setattr__(self, "_given", frozen(given))
 
     @property
     def outputs(self) -> Array:
         """The labels of the columns."""
         return self.labels
+
+    @property
+    def rows_to_write(self) -> Floats:
+        """Rows from which another process builds the same matrix, byte for byte: what study files hold.
+
+        Divided by its rounded sum, a row may have a sum that is not 1, and would be another row if it were divided once
+        more. Then these are the rows that were given; otherwise the probabilities themselves.
+        """
+        return self.probabilities if self._given is None else self._given
+
+    def __repr__(self) -> str:
+        metric = ", metric=True" if self.metric else ""
+        origin = f", origin={self.origin!r}" if self.origin else ""
+        return f"Matrix(domain={self.domain!r}{metric}{origin})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Matrix) and self._key() == other._key()
@@ -214,31 +263,36 @@ class Matrix(Mechanism):
 
     def _key(self) -> tuple[object, ...]:
         labels = self.labels.tolist()
-        return self.domain, tuple(labels), tuple(type(label) for label in labels), self.probabilities.tobytes()
+        types = tuple(type(label) for label in labels)
+        return self.domain, tuple(labels), types, self.probabilities.tobytes(), self.metric
+
+    def defining_state(self) -> dict[str, Any]:
+        """Return what matrices that differ differ in; `metric` where it is True, so that keys of others stay."""
+        state = {"domain": self.domain, "labels": self.labels, "probabilities": self.probabilities}
+        return {**state, "metric": True} if self.metric else state
 
     @cached_property
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the matrix
-        """The largest log-ratio between two entries of one column, rounded up: a claim that real reports keep."""
-        if (self.probabilities == self.probabilities[0]).all():
-            return 0.0
-        drawn = self.probabilities.copy()  # as its law has them: the largest entry of a row takes the sum's rounding
-        # Summed with the 1: the difference 1 - fsum(row) would be rounded while it is still large.
-        lacking = [math.fsum([1.0, *row]) for row in (-drawn).tolist()]
-        drawn[np.arange(len(drawn)), np.argmax(drawn, axis=1)] += lacking
-        low, high = drawn.min(axis=0), drawn.max(axis=0)
-        low, high = low[high > 0], high[high > 0]
-        if (low == 0).any():
-            return math.inf
-        # Entries, quotient and logarithm are each off by at most one unit in the last place, 2^-52 of themselves. Where
-        # the quotient is beyond floats, logarithms are above 709, and so much larger than their own rounding.
-        with np.errstate(over="ignore"):
-            logs = np.log(high / low)
-        largest = float(np.where(np.isinf(logs), np.log(high) - np.log(low), logs).max())
-        return largest + 2.0**-50 * (1 + largest)
+        """The largest log-ratio, per unit of distance if `metric`, rounded up: a claim that real reports keep."""
+        return claimed_epsilon(self.probabilities, self.domain, metric=self.metric)
 
     def matrix(self) -> Floats:
         """Return the probabilities."""
         return self.probabilities
+
+
+def _divided(rows: Floats) -> Floats:
+    """Return rows divided by their sums; -0.0 becomes 0.0, so that equal entries have equal bytes."""
+    divided: Floats = rows / rows.sum(axis=1, keepdims=True) + 0.0
+    return divided
+
+
+def _checked_origin(origin: object) -> str:
+    if isinstance(origin, str) and is_provenance(origin):
+        return origin
+    expected = f"one line of text, at most {MAX_PROVENANCE_LETTERS:,} characters"
+    remedy = "leave it out, or say in a few words where the table is from"
+    raise validation.wrong(origin, "origin", "Matrix", expected, remedy=remedy, error=MechanismError)
 
 
 def _output_labels(outputs: object) -> Array:

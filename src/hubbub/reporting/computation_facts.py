@@ -17,7 +17,7 @@ from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
 from hubbub.intervals.set_intervals import SetShares
 from hubbub.intervals.window_intervals import FROM_WINDOWS, WINDOWS_NOTE
-from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms import Matrix, Mechanism
 from hubbub.rendering import Fact, upper_text
 
 
@@ -73,7 +73,8 @@ def _mechanism_text(mechanism: Mechanism) -> str:
     unit = f" per {mechanism.domain.unit}" if mechanism.metric and mechanism.domain.unit else ""
     epsilon = mechanism.spent(1)
     bound = "without a bound on epsilon" if epsilon == float("inf") else f"epsilon {epsilon:.6g}{unit}"
-    return f"{type(mechanism).__name__}, {bound}"
+    origin = f"; {mechanism.origin}" if isinstance(mechanism, Matrix) and mechanism.origin else ""
+    return f"{type(mechanism).__name__}, {bound}{origin}"
 
 
 def _certificate(estimate: Estimate) -> str:

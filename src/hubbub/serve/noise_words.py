@@ -14,6 +14,7 @@ from hubbub.mechanisms import (
     DBitFlip,
     HadamardCountMeanSketch,
     LocalHashing,
+    Matrix,
     Mechanism,
     Split,
     SubsetSelection,
@@ -112,7 +113,8 @@ def _sentence(mechanism: Mechanism) -> str:
         return f"One of {space.size:,} outputs is sent, drawn by chances that depend on the answer."
     low, high = _kept(mechanism)
     chance = percent(high) if high - low < EQUAL else f"{percent(low)} to {percent(high)}, depending on the answer"
-    others = "otherwise another one, rather a near one than a far one" if mechanism.metric else "otherwise another one"
+    is_near = mechanism.metric and not isinstance(mechanism, Matrix)  # whose outputs may mean anything
+    others = "otherwise another one, rather a near one than a far one" if is_near else "otherwise another one"
     return f"With a chance of {chance}, your answer itself is sent; {others}, drawn by chance."
 
 

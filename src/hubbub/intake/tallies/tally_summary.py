@@ -111,7 +111,7 @@ class Summary:
             "version": DIVIDED_VERSION if self.by or self.survey else VERSION,
             "fingerprint": self.study.fingerprint,
             "name": self.study.name,
-            "study": json.loads(self.study.canonical),
+            "study": json.loads(json.dumps(self.study.written_entries(), sort_keys=True)),
             "users": self.users,
             "rows": self.rows,
             "rejected": dict(sorted(self.rejected.items())),
@@ -174,7 +174,7 @@ def check_writable(study: Study, where: str = "collect(study)", what: str = "wri
         places = [unreachable(mechanism) for mechanism in study.mechanisms.values()]
         if any(places):
             raise ValueError(f"{next(filter(None, places))}, a class that no other process could import")
-        same = parse_study(without_nulls(json.loads(study.canonical)), "study").fingerprint == study.fingerprint
+        same = parse_study(without_nulls(study.written_entries()), "study").fingerprint == study.fingerprint
         reason = "it would be read back as another study"
     except (HubbubError, TypeError, KeyError, ValueError) as error:
         same, reason = False, f"{error.what}: {error.got}" if isinstance(error, HubbubError) else str(error)
