@@ -20,6 +20,7 @@ UNKNOWN_RUN = "earlier runs of the same program, whose commands were not kept"
 COVERAGE = ("sets", "sets_against_likelihood")
 PEER_RESULTS = ("peers", "first_use")
 REPEATED = HERE.parent / "docs" / "explanation" / "repeated-reports.md"
+DESIGNS = HERE.parent / "docs" / "design-mechanisms.md"
 PROTOCOLS = "protocols"
 FIGURES = ("tool", "protocol", "here", "faster", "error", "there", "proven")  # columns of their table
 SUMMARY = re.compile(r"(<!-- protocols -->\n).*?(<!-- end of protocols -->\n)", flags=re.DOTALL)
@@ -56,6 +57,8 @@ ORDER = (
     "plan",
     "support_plans",
     "every_kind",
+    "designs",
+    "privic",
     "discovery",
     "sets",
     "resolve",
@@ -102,6 +105,7 @@ def main() -> None:
     REPORT.write_text(with_coverage(REPORT.read_text()))
     PEERS.write_text(with_peers(PEERS.read_text()))
     REPEATED.write_text(with_ways(REPEATED.read_text()))
+    DESIGNS.write_text(with_designs(DESIGNS.read_text()))
 
 
 def page() -> str:
@@ -116,6 +120,21 @@ def page() -> str:
         if name in BELOW:
             parts.append(f"\n{BELOW[name]}\n")
     return "".join(parts)
+
+
+def with_designs(text: str) -> str:
+    """Return the page of designed mechanisms with the errors relative to the best built-in mechanism."""
+    head = "| setting | bell | block | Zipf | best built-in mechanism |\n|---|---|---|---|---|\n"
+    settings: dict[str, list[dict[str, Any]]] = {}
+    for row in stored_rows("designs"):
+        if row["problem"] != "all settings":
+            settings.setdefault(row["problem"].rpartition(", ")[0], []).append(row)
+    lines = []
+    for name, rows in settings.items():
+        rivals = dict.fromkeys(row["measured"].split(" / ")[1].removeprefix("of ") for row in rows)
+        ratios = [row["reached"].rpartition(" / ")[2].replace("+-", "±") for row in rows]
+        lines.append((name, *ratios, ", ".join(rivals)))
+    return _filled(text, head, lines) if lines else text
 
 
 def with_coverage(text: str) -> str:

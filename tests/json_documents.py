@@ -118,6 +118,7 @@ def write_inputs(folder: Path) -> None:
     (folder / "one.csv").write_text("value,output\n" + "".join(f"tea,{answer}\n" for answer in answers))
     (folder / "wrong.csv").write_text("output\ntea\nwater\ntee\n")
     (folder / "plain.csv").write_text("output\n" + "tea\ncoffee\ntea\nwater\n" * 20)
+    (folder / "bounds.csv").write_text("value,other,bound\n1,2,0.5\n2,3,1.5\n")
     (folder / "values.csv").write_text("value,note\ntea,a\nwater,b\n")
     (folder / "numbers.csv").write_text("output\n" + "1\n2\n3\n2\n1\n1\n" * 20)
     (folder / "other.csv").write_text("output\n" + "3\n2\n3\n3\n1\n1\n" * 20)
@@ -184,6 +185,11 @@ RUNS: dict[str, list[str]] = {
         "independence pair.toml alone.csv --attributes sex,town --json",
     ],
     "discover": ["discover search.json words.csv --json", "discover other.json words.csv --json"],
+    "design": [
+        "design drinks.toml --epsilon 1 --goal service-loss --json",
+        "design drinks.toml --epsilon 1 --compare --method inv-p --runs 20 --json",
+        "design numbers.toml --pairs bounds.csv --goal information --json",
+    ],
     "plan": [
         "plan drinks.toml --users 1000 --method inv-p --values all --json",
         "plan drinks.toml --target 0.05 --method inv-p --truth uniform --truth zipf --json",

@@ -36,13 +36,14 @@ from hubbub import HubbubError
 from hubbub.auditing import audit_study
 from hubbub.cluster import ClusterReports, connect
 from hubbub.core.locks import exclusive_lock
+from hubbub.intake.design_tables import read_losses, read_pairs
 from hubbub.intake.privatizing.api import privatize_file
 from hubbub.intake.privatizing.device_tables import export_tables
 from hubbub.intake.study_files import write_template
 from hubbub.likelihood import ReportsInParts
 
 hb: Any = hubbub  # mistakes are made in notebooks, where no type checker looks on
-IN_EXPRESSIONS_ONLY = (math, audit_study, ClusterReports, export_tables, write_template)
+IN_EXPRESSIONS_ONLY = (math, audit_study, ClusterReports, export_tables, write_template, read_losses, read_pairs)
 
 COIN = hb.Categories(["yes", "no"])
 COLOURS = hb.Categories(["red", "green", "blue"])
@@ -55,6 +56,7 @@ CITY = hb.Grid.over(south=37.7, west=-122.5, north=37.8, east=-122.4, columns=4,
 SHORE = hb.Grid.over(south=37.7, west=-122.5, north=37.8, east=-122.4, columns=4, rows=3, cells=[0, 1])
 
 ANSWER = hb.RandomizedResponse(COIN, 1.0)
+TABLED = hb.Matrix(COIN, ["x", "y"], [[0.6, 0.4], [0.5, 0.5]])
 COLOUR = hb.RandomizedResponse(COLOURS, 1.0)
 AGE = hb.TruncatedGeometric(AGES, 0.5)
 BOTH = hb.Split(tea=ANSWER, hue=COLOUR)
@@ -214,6 +216,14 @@ def renamed_source() -> object:
     rows, document = parts_of_tally(small_tally("singles", Path()))
     document["sources"][0]["name"] = "tuesday.csv"
     return hb.read_tally(write_forged(Path("changed.tally.parquet"), rows, document))
+
+
+def continued_design(epsilon: float, keep: int | None = None) -> object:
+    """Go on with the file of a design for another epsilon, or with what is left of it."""
+    path = Path("kept.npz")
+    hb.design(COLOURS, 1.0, goal="information", path=path)
+    path.write_bytes(path.read_bytes()[:keep])
+    return hb.design(COLOURS, epsilon, goal="information", path=path)
 
 
 class Told(NamedTuple):

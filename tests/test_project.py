@@ -37,6 +37,7 @@ Interval interval kl_divergence Laplace LocalHashing log_likelihood Longitudinal
 BloomRappor decode_rappor read_rappor TextShares
 DBitFlip LongitudinalHashing LongitudinalResponse LongitudinalUnary
 merge optimality_gap OptimizedUnary OutputError Part Plan plan PlanarGeometric PlanarLaplace privatize_file Quantile
+design Design privic PrivicRun
 rake SurveyWeights Product Split SampleOne SampleOneWithFakes plan_attributes AttributesPlan
 correlation Moments moments Piecewise SquareWave
 Duchi Staircase Unary Mean mean
@@ -46,6 +47,7 @@ quantile RandomizedResponse Rappor read_reports read_study read_tally Regions re
 Reports ReportsError Resolution resolve synthesize
 scatter_reports SettingError Shift Study StudyError SubsetSelection Tally total_variation Trend trend
 TruncatedGeometric unrelated_prevalence UnrelatedPrevalence UnrelatedQuestion Warner worst_case_shift
+write_study
 """.split()  # noqa: SIM905
 
 

@@ -305,7 +305,10 @@ IS_OF_TYPE: dict[str, Callable[[Any], bool]] = {
     "list of integer": lambda value: isinstance(value, list) and all(isinstance(each, int) for each in value),
     "list of value": lambda value: isinstance(value, list) and all(map(IS_OF_TYPE["value"], value)),
 }
-NEVER_FILLED = {"collect and merge": "dates.sources[]"}  # a tally has dates, but no files that were read for it
+NEVER_FILLED = {
+    "collect and merge": "dates.sources[]",  # a tally has dates, but no files that were read for it
+    "audit": "mechanisms.NAME.pairs.",  # of `hb.audit` alone
+}
 QUICK_DOCUMENTS = ("privatize", "groups", "resolve", "errors")
 
 

@@ -38,6 +38,7 @@ WORDS: dict[str, list[str]] = {
     "trend": ["one.tally.parquet", "two.tally.parquet", "--quantile", "0.5"],
     "independence": ["study.toml", "reports.csv", "--attributes", "a,b"],
     "discover": ["search.json", "words.csv"],
+    "design": ["study.toml", "--epsilon", "1", "--goal", "information"],
     "plan": ["study.toml", "--users", "10", "--method", "inv-p", "--runs", "2"],
     "audit": ["study.toml", "--draws", "100"],
     "report": ["study.toml", "reports.csv", "-o", "page.html", "--quick", "--method", "inv-p"],

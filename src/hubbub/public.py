@@ -22,6 +22,7 @@ from hubbub.core.errors import (
     SettingError,
     StudyError,
 )
+from hubbub.designing import Design, PrivicRun, design, privic
 from hubbub.discovery import Discovery, PrefixSearch, discover
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers, Product
 from hubbub.estimators import (
@@ -49,6 +50,7 @@ from hubbub.intake import (
     scatter_reports,
 )
 from hubbub.intake.rappor_files import read_rappor
+from hubbub.intake.study_files import write_study
 from hubbub.intervals import (
     Band,
     Interval,
@@ -133,6 +135,7 @@ __all__ = [
     "CountMeanSketch",
     "CrosswiseModel",
     "DBitFlip",
+    "Design",
     "Discovery",
     "DistanceError",
     "Domain",
@@ -175,6 +178,7 @@ __all__ = [
     "PlanarGeometric",
     "PlanarLaplace",
     "PrefixSearch",
+    "PrivicRun",
     "Product",
     "ProjectiveResponse",
     "Quantile",
@@ -218,6 +222,7 @@ __all__ = [
     "compare_groups",
     "correlation",
     "decode_rappor",
+    "design",
     "discover",
     "earth_mover_distance",
     "error_probability",
@@ -237,6 +242,7 @@ __all__ = [
     "plan",
     "plan_attributes",
     "privatize_file",
+    "privic",
     "quantile",
     "rake",
     "read_rappor",
@@ -254,4 +260,5 @@ __all__ = [
     "trend",
     "unrelated_prevalence",
     "worst_case_shift",
+    "write_study",
 ]

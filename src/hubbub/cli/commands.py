@@ -34,6 +34,7 @@ COMMANDS = (
     "trend",
     "independence",
     "discover",
+    "design",
     "plan",
     "audit",
     "report",

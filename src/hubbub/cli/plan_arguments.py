@@ -105,10 +105,11 @@ def _mechanism(study: Study, name: str, option: str, *, or_kind: bool = False) -
     )
 
 
-def read_truths(texts: Sequence[str], study: Study) -> object:
+def read_truths(texts: Sequence[str], study: Study, option: str = "hubbub plan --truth") -> object:
     """Return names of shapes as they are, and files as counts under the file's name; a list only of several.
 
-    The name of a shape is always the shape, even if there is a file of that name; ./bell is a file.
+    The name of a shape is always the shape, even if there is a file of that name; ./bell is a file. `option` is where
+    they were named, for messages.
     """
     from hubbub.intake.sources.database_address import is_address
     from hubbub.intake.value_counts import read_counts
@@ -117,7 +118,7 @@ def read_truths(texts: Sequence[str], study: Study) -> object:
     truths: list[object] = []
     for text in texts:
         path = Path(text)
-        if text in (*TRUTH_SHAPES, WORST_SHAPE) or not (is_address(text) or _is_file(path, text)):
+        if text in (*TRUTH_SHAPES, WORST_SHAPE) or not (is_address(text) or _is_file(path, text, option)):
             truths.append(text)
         else:
             (counts,) = truths_from(read_counts(text, study), study.domain)
@@ -125,7 +126,7 @@ def read_truths(texts: Sequence[str], study: Study) -> object:
     return truths[0] if len(truths) == 1 else truths
 
 
-def _is_file(path: Path, text: str) -> bool:
+def _is_file(path: Path, text: str, option: str) -> bool:
     """Whether a truth is a file; refuse one that does not exist."""
     from hubbub.intake.reject_causes import refusal
 
@@ -135,7 +136,7 @@ def _is_file(path: Path, text: str) -> bool:
         raise refusal(
             "no-such-file",
             "there is no such file of counts",
-            where="hubbub plan --truth",
+            where=option,
             got=shorten(text),
             expected=f"a table value,count, or a shape: {TRUTHS}",
             remedy="check the path",

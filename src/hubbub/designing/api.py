@@ -8,22 +8,21 @@ from pathlib import Path
 import numpy as np
 
 from hubbub.core import validation
-from hubbub.core.arrays import Floats, frozen
+from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress, stepwise
 from hubbub.designing.blahut_arimoto import solve_rate_distortion
-from hubbub.designing.column_generation import OptimalColumns, optimal_columns
-from hubbub.designing.design_question import DesignQuestion, question_from
-from hubbub.designing.few_outputs import eliminated_columns, fewest_columns, merged_columns
+from hubbub.designing.column_generation import optimal_columns
+from hubbub.designing.design_question import question_from
+from hubbub.designing.privacy_policy import ROUNDING_ROOM
 from hubbub.designing.result import Design, design_of
 from hubbub.designing.saved_columns import load_columns, save_columns
 from hubbub.designing.service_loss_program import least_service_loss
-from hubbub.designing.symmetries import mirrored
-from hubbub.designing.validation import RATE_DISTORTION, SERVICE_LOSS
+from hubbub.designing.validation import RATE_DISTORTION, SERVICE_LOSS, check_path
+from hubbub.designing.whole_mechanism import whole_columns
 from hubbub.domains import Domain
 from hubbub.sampling import Randomness
 
 DEFAULT_USERS = 10_000
-MAX_SPARE_OUTPUTS = 2_000  # up to which columns that a design can do without are looked for by a linear program
 
 
 @stepwise
@@ -126,17 +125,22 @@ def design(
         level=level,
         seed=seed,
     )
+    file = check_path(path, question.goal)
     if question.goal == SERVICE_LOSS:
-        least = yield from least_service_loss.steps(question.policy.bounds, question.centre, question.losses)
-        return design_of(question, least.matrix.T, least.loss, least.lower_bound, complete=True)
+        bounds = question.policy.bounds
+        least = yield from least_service_loss.steps(bounds, question.centre, question.losses)
+        matrix, bound = least.matrix, least.lower_bound
+        if not question.policy.contains(matrix.T, tolerance=-ROUNDING_ROOM / 100):  # rounding could break a bound
+            least = yield from least_service_loss.steps(bounds * (1 - ROUNDING_ROOM), question.centre, question.losses)
+            matrix = least.matrix
+        return design_of(question, matrix.T, question.value_of(matrix.T), bound, complete=True)
     if question.goal == RATE_DISTORTION:
         beta = question.policy.epsilon / 2
         rate = yield from solve_rate_distortion.steps(question.centre, question.losses, beta)
         return design_of(question, rate.channel.T, rate.information, rate.information - rate.gap, complete=True)
     program, start = yield from question.program()
     key = question.content_key
-    file = None if path is None else Path(path)
-    known = None if file is None else load_columns(file, key)
+    known = None if file is None else load_columns(file, key, question.policy)
     start = start if known is None else np.vstack([start, known])
 
     def keep(columns: Floats, _: Floats) -> None:
@@ -144,30 +148,6 @@ def design(
             save_columns(file, key, columns)
 
     found = yield from optimal_columns(program, start, generator, kept=keep)
-    columns = _whole_columns(question, found, generator)
-    if question.outputs is not None and len(columns) > question.outputs:
-        columns = _few_columns(question, columns, found, question.outputs)
-    shown = question.value_of(columns)
-    return design_of(question, columns, shown, found.bound, complete=found.complete, unmerged=found.value)
-
-
-def _whole_columns(question: DesignQuestion, found: OptimalColumns, generator: np.random.Generator) -> Floats:
-    """Return the columns of the mechanism with their weights, images included, and no more than it needs."""
-    goal = question.information
-    columns, weights = found.columns, found.weights
-    if goal is not None:
-        if len(weights) <= MAX_SPARE_OUTPUTS and question.budget_cost is None:
-            columns, weights = fewest_columns(goal, columns, weights, generator)
-        columns, weights = mirrored(columns, weights, goal.permutations)
-    return frozen(columns * weights[:, None])
-
-
-def _few_columns(question: DesignQuestion, columns: Floats, found: OptimalColumns, outputs: int) -> Floats:
-    """Return at most so many whole columns: the best that leaving out, merging, and built-in mechanisms give."""
-    goal, price = question.information, found.price
-    assert goal is not None and price is not None  # noqa: S101, PT018  # only goals of information take `outputs`
-    scale = columns.mean(axis=1)
-    stages = [columns, *eliminated_columns(goal, columns / scale[:, None], scale, outputs)]
-    candidates = [merged_columns(stage, question.centre, price, outputs) for stage in stages]
-    candidates += [listed for listed in question.built_ins.values() if len(listed) <= outputs]
-    return min(candidates, key=question.value_of)
+    columns = whole_columns(question, found, generator)
+    value = question.value_of(columns)
+    return design_of(question, columns, value, found.bound, complete=found.complete, unmerged=found.value)

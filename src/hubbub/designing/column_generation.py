@@ -16,11 +16,12 @@ from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress, map_steps
 from hubbub.designing.column_costs import ColumnCost
 from hubbub.designing.column_pricing import ColumnPrices, distinct_columns, price_columns
+from hubbub.designing.few_outputs import exact_weights
 from hubbub.designing.gain_bound import bound_gain
 from hubbub.designing.information_goals import InformationGoal
 from hubbub.designing.master_program import Weights, best_linear_weights, best_weights, start_weights
 from hubbub.designing.privacy_policy import PrivacyPolicy
-from hubbub.designing.ray_families import rays_of
+from hubbub.designing.ray_families import MAX_LOG_RATIO, rays_of
 
 MAX_ROUNDS = 60
 TOLERANCE = 1e-3  # relative: what is left to gain when the search ends
@@ -65,9 +66,11 @@ class DesignProgram:
 def optimal_columns(
     program: DesignProgram, start: Floats, generator: np.random.Generator, *, kept: Kept = lambda *_: None
 ) -> Generator[Progress, None, OptimalColumns]:
-    """Return the best columns that are found, starting with those given (rows, in the cone, with sums of 1 possible)."""
+    """Return the best columns that are found, starting with those given (in the cone, with sums of 1 possible)."""
     rays = rays_of(program.policy)
     starts = STARTS_OF_POLYTOPE if rays.count is None else STARTS
+    # Raised to a level, columns stay in the cone, and have logarithms.
+    start = np.maximum(start, np.exp(-MAX_LOG_RATIO) * start.max(axis=1, keepdims=True))
     columns = _representatives(program, start / start.mean(axis=1, keepdims=True))
     weights = _start(program, columns)
     found, gained, first_gain = None, START_GAIN, START_GAIN
@@ -81,7 +84,11 @@ def optimal_columns(
     for number in range(MAX_ROUNDS):
         yield from told(_one_step("weighing the columns" if found is None else _gap_text(found)))
         solved = _solve(program, columns, weights, gained)
+        pool = columns
         columns, weights = _heavy(program, columns, solved.weights)
+        if program.goal is not None:
+            # A linear program's prices depend on columns that have no weight: without them, rounds could repeat.
+            pool = columns
         value, slope, prices = _prices(program, columns, weights, solved)
         priced = yield from told(price_columns(rays, prices, columns, generator, starts=starts))
         spent = solved.budget * program.budget if solved.budget else 0.0
@@ -99,7 +106,7 @@ def optimal_columns(
                 found = replace(found, bound=base - max(most, largest))
             break
         fresh = priced.columns[prices.gains(priced.columns) > 0]
-        joined = distinct_columns(np.vstack([columns, _representatives(program, fresh)]))
+        joined = distinct_columns(np.vstack([pool, _representatives(program, fresh)]))
         weights = np.append(weights, np.full(len(joined) - len(columns), JOINING * weights.max()))
         columns = joined
     assert found is not None  # noqa: S101  # the loop runs at least once
@@ -132,8 +139,9 @@ def _solve(program: DesignProgram, columns: Floats, weights: Floats, gained: flo
         return best_linear_weights(columns, costs)
     # While much is left to gain elsewhere, these columns need not be weighed to the last digit.
     tolerance = max(TOLERANCE / 5, 0.1 * min(gained, 0.1))
+    barrier, budget = min(0.1, gained), program.budget
     return best_weights(
-        program.goal, columns, weights, tolerance=tolerance, barrier=min(0.1, gained), costs=costs, budget=program.budget
+        program.goal, columns, weights, tolerance=tolerance, barrier=barrier, costs=costs, budget=budget
     )
 
 
@@ -152,13 +160,14 @@ def _prices(
 
 
 def _heavy(program: DesignProgram, columns: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Return the columns with weight, repaired so that their sums are 1 again."""
-    kept = weights > DROPPED * weights.max()
-    columns, weights = columns[kept], weights[kept]
+    """Return the columns with weight, repaired so that their sums are 1 again; light ones, too, if these need them."""
     shared = columns if program.goal is None else program.goal.images(columns).mean(axis=0)
-    lacking = 1.0 - shared.T @ weights
-    repaired = weights * (1 + np.linalg.lstsq(shared.T * weights, lacking, rcond=None)[0])
-    return columns, np.maximum(repaired, 0.0)
+    for dropped in (DROPPED, 0.0):
+        kept = weights > dropped * weights.max()
+        repaired = exact_weights(shared[kept], weights[kept])
+        if repaired is not None:
+            return columns[kept], repaired
+    raise ArithmeticError("no weights of the columns have sums of 1")
 
 
 def _one_step(what: str) -> Generator[Progress, None, None]:

@@ -92,7 +92,7 @@ def price_columns(
     points = np.vstack([known, rays.sample(starts, generator)])
     found = yield from _ascend(rays, prices, points)
     top = found[np.argsort(-prices.gains(found))[:MAX_FLIPPED_STARTS]]
-    turned = [ray for ray in (_climb(rays, prices, ray) for ray in top)]
+    turned = [_climb(rays, prices, ray) for ray in top]
     found = distinct_columns(np.vstack([*turned, found]) if turned else found)
     gains = prices.gains(found)
     order = np.argsort(-gains)[:NEW_COLUMNS]

@@ -122,7 +122,7 @@ class DesignQuestion(Portable):
 
     def program(self) -> Generator[Progress, None, tuple[DesignProgram, Floats]]:
         """Return the program, and columns to start with."""
-        policy = self.policy.shrunk()
+        policy = self.policy
         size = len(self.domain)
         start = [np.exp(-policy.bounds), np.ones((1, size))]
         start += [in_cone(policy, columns) for columns in self.built_ins.values() if len(columns) <= 4 * size]

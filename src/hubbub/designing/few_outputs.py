@@ -1,4 +1,4 @@
-"""Fewer outputs: designs without columns that they can do without, columns that are left out, and columns that are merged.
+"""Fewer outputs: columns that a design can do without, columns that are left out, and columns that are merged.
 
 Information J(w) is a vector of k (k + 1) / 2 numbers, so that as many columns, with k more for the sums, give the same
 information (Caratheodory). Beyond that, to merge two columns v, w is a post-processing: privacy stays, and with
@@ -106,7 +106,7 @@ def eliminated_columns(goal: InformationGoal, columns: Floats, weights: Floats, 
         heavy = np.argsort(-weights)[:count]
         columns = columns[heavy]
         start = start_weights(columns)
-        if start is None:
+        if start is None or not np.isfinite(alone.value_of(columns * start[:, None])):
             break
         solved = best_weights(alone, columns, start, tolerance=ELIMINATION_TOLERANCE)
         found = exact_weights(columns, solved.weights)

@@ -120,7 +120,7 @@ class _BoundProgram:
         return np.asarray((product + product.T) / 2 - (steps.T * (multipliers[pairs:] * self.apart)) @ steps)
 
     def direction(self, level: float, multipliers: Floats, barrier: float) -> tuple[Floats, float] | None:
-        """Return Newton's direction for level / barrier - log det - sum of logs, and its decrement; None if it fails."""
+        """Return Newton's direction for the merit, with its decrement; None if it fails."""
         inverse = np.linalg.inv(level * self.unit - self.told - self.combined(multipliers))
         unit_told = inverse @ self.unit @ inverse
         slope = np.append(1 / barrier - np.trace(inverse @ self.unit), self._traces(inverse) - 1 / multipliers)
@@ -156,7 +156,7 @@ class _BoundProgram:
         return 0.0
 
     def merit(self, level: float, multipliers: Floats, barrier: float) -> float:
-        """Return what Newton's method lowers; infinite where the matrix is not positive definite beyond rounding."""
+        """Return level / barrier - log det - sum of logs; infinite where the matrix is not safely positive definite."""
         combined = self.combined(multipliers)
         largest = max(float(np.abs(each).max()) for each in (level * self.unit, self.told, combined))
         matrix = level * self.unit - self.told - combined

@@ -26,6 +26,8 @@ from scipy.linalg import cho_factor, cho_solve
 from hubbub.core.arrays import Floats, Positions
 
 NEGLIGIBLE = 1e-9  # share of a part in the power mean below which its curvature does not matter
+NOT_TOLD = 1e-11  # information in a direction, relative to the most in any, that may be rounding
+NOT_ASKED = 1e-8  # squared part of a statistic that may be rounding
 MEAN_ABSOLUTE = float(np.sqrt(2 / np.pi))  # of a standard normal variable
 
 
@@ -63,6 +65,25 @@ def basis_of_changes(size: int) -> Floats:
     return np.asarray(full[:, 1:])
 
 
+def _inverse(matrix: Floats) -> tuple[Floats, Floats]:
+    """Return the inverse of a positive semidefinite matrix, and the directions (columns) in which it is nearly 0.
+
+    What is asked for may need nothing of these, and the best mechanism then tells nothing of them. There the inverse is
+    that of the least number that is not rounding.
+    """
+    try:
+        lower = cho_factor(matrix, lower=True)
+    except np.linalg.LinAlgError:
+        pass
+    else:
+        diagonal = lower[0].diagonal()
+        if diagonal.min() ** 2 > NOT_TOLD * diagonal.max() ** 2:
+            return np.asarray(cho_solve(lower, np.eye(len(matrix)))), np.empty((len(matrix), 0))
+    sizes, directions = np.linalg.eigh(matrix)
+    least = NOT_TOLD * sizes[-1]
+    return (directions / np.maximum(sizes, least)) @ directions.T, directions[:, sizes < least]
+
+
 class InformationGoal:
     """A power mean of risk parts, each over its reference.
 
@@ -85,9 +106,7 @@ class InformationGoal:
         self.permutations = np.arange(centre.size)[None, :] if permutations is None else permutations
         self.basis = basis_of_changes(centre.size)
 
-    def replace(
-        self, *, references: Floats | None = None, permutations: Positions | None = None
-    ) -> InformationGoal:
+    def replace(self, *, references: Floats | None = None, permutations: Positions | None = None) -> InformationGoal:
         """Return the same goal with other references or symmetries."""
         return InformationGoal(
             self.centre,
@@ -117,13 +136,10 @@ class InformationGoal:
         """Return the error of each part; infinite where the reports do not tell."""
         errors = []
         for part in self.parts:
-            matrix = information + part.precision
-            try:
-                covariance = cho_solve(cho_factor(matrix), np.eye(len(matrix)))
-            except np.linalg.LinAlgError:
-                errors.append(np.inf)
-            else:
-                errors.append(part.error(covariance))
+            covariance, untold = _inverse(information + part.precision)
+            lacking = ((part.statistics @ untold) ** 2).sum(axis=1)
+            is_told = (lacking <= NOT_ASKED * (part.statistics**2).sum(axis=1)).all()
+            errors.append(part.error(covariance) if is_told else np.inf)
         return np.array(errors)
 
     def errors_of(self, columns: Floats) -> Floats:
@@ -153,7 +169,7 @@ class InformationGoal:
         ratios, gradients = np.empty(count), np.empty((count, weights.size))
         hessian = np.zeros((weights.size, weights.size))
         price = np.zeros_like(information)
-        covariances = [np.linalg.inv(information + part.precision) for part in self.parts]
+        covariances = [_inverse(information + part.precision)[0] for part in self.parts]
         errors = np.array([part.error(each) for part, each in zip(self.parts, covariances, strict=True)])
         ratios = errors / self.references
         largest = ratios.max()

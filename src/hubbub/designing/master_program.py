@@ -15,7 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import linprog, nnls
 
 from hubbub.core.arrays import Floats
-from hubbub.designing.information_goals import InformationGoal
+from hubbub.designing.information_goals import InformationGoal, basis_of_changes
 
 MAX_STEPS = 120
 FRACTION_TO_BOUNDARY = 0.95
@@ -23,8 +23,9 @@ PATH_FACTOR = 0.15  # by which the barrier falls
 CENTRED = 0.05  # Newton's decrement, per column and unit of the barrier, at which the barrier falls
 SUFFICIENT_DECREASE = 1e-4
 SHORTEST_STEP = 1e-9
-REGULARISATION = 1e-13  # relative, of systems that several equal columns make singular
+REGULARISATIONS = (1e-13, 1e-10, 1e-7)  # relative, of systems that several equal columns make singular
 FEASIBLE = 1e-10  # how far sums may be from 1
+LINEAR_TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +52,19 @@ def start_weights(columns: Floats, costs: Floats | None = None, budget: float = 
 
 def best_linear_weights(columns: Floats, costs: Floats) -> Weights:
     """Return the weights with the least total cost."""
-    size = max(float(np.abs(costs).max()), 1e-300)  # the solver's tolerances are absolute
-    solved = linprog(costs / size, A_eq=columns.T, b_eq=np.ones(columns.shape[1]), method="highs")
+    # The solver's tolerances are absolute, and columns may differ by little: what they differ in is scaled up.
+    size = max(float(np.abs(costs).max()), 1e-300)
+    basis = basis_of_changes(columns.shape[1])
+    changes = columns @ basis
+    spread = max(float(np.abs(changes).max()), 1e-300)
+    rows = np.vstack([columns.mean(axis=1), changes.T / spread])
+    right = np.append(1.0, np.zeros(basis.shape[1]))
+    solved = linprog(costs / size, A_eq=rows, b_eq=right, method="highs", options=LINEAR_TOLERANCES)
     if solved.status != 0:
         raise ArithmeticError(f"no weights were found: {solved.message}")
-    return Weights(np.maximum(solved.x, 0.0), size * np.asarray(solved.eqlin.marginals), 0.0, int(solved.nit))
+    marginals = size * np.asarray(solved.eqlin.marginals)
+    sums = marginals[0] / len(basis) + basis @ (marginals[1:] / spread)
+    return Weights(np.maximum(solved.x, 0.0), sums, 0.0, int(solved.nit))
 
 
 def best_weights(
@@ -102,7 +111,9 @@ def best_weights(
     for step in range(1, MAX_STEPS + 1):
         system = hessian + np.diag(barrier / weights**2)
         scaling = 1 / np.sqrt(np.diag(system))
-        factor = cho_factor(scaling[:, None] * system * scaling + REGULARISATION * np.eye(weights.size))
+        factor = _factor(scaling[:, None] * system * scaling)
+        if factor is None:
+            break
         slope = gradient - barrier / weights
         to_rows = scaling[:, None] * cho_solve(factor, scaling[:, None] * rows.T)
         to_slope = scaling * cho_solve(factor, scaling * slope)
@@ -137,3 +148,14 @@ def best_weights(
         spent = -float(multipliers[-1]) / scale
         multipliers = multipliers[:-1]
     return Weights(weights[:count], multipliers, spent, step)
+
+
+def _factor(matrix: Floats) -> tuple[Floats, bool] | None:
+    """Return the Cholesky factor with the least regularisation that it takes; None if even the most is too little."""
+    for regularisation in REGULARISATIONS:
+        try:
+            factor: tuple[Floats, bool] = cho_factor(matrix + regularisation * np.eye(len(matrix)))
+        except np.linalg.LinAlgError:
+            continue
+        return factor
+    return None

@@ -95,6 +95,6 @@ class PrivacyPolicy(Portable):
                 return False
         return bool((columns >= 0).all())
 
-    def shrunk(self) -> PrivacyPolicy:
-        """Return the policy with room for rounding."""
-        return PrivacyPolicy(self.domain, self.kind, self.epsilon, self.bounds * (1 - ROUNDING_ROOM))
+    def with_room(self, columns: Floats) -> Floats:
+        """Return columns of the cone that are a little flatter, so that rounding leaves them within the bounds."""
+        return np.asarray(columns ** (1 - ROUNDING_ROOM))

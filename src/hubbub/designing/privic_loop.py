@@ -31,7 +31,7 @@ import numpy as np
 
 from hubbub.core import validation
 from hubbub.core.arrays import Floats
-from hubbub.core.errors import MechanismError, ReportsError, shorten
+from hubbub.core.errors import DomainError, MechanismError, ReportsError, shorten
 from hubbub.core.progress import Progress, stepwise
 from hubbub.designing.blahut_arimoto import (
     RateDistortion,
@@ -180,6 +180,13 @@ def privic(
     (2, True)
     """
     where = "privic"
+    if not isinstance(domain, Domain):
+        expected, remedy = "a domain, such as hb.Grid(6, 6)", "build the domain first; of a study it is study.domain"
+        raise DomainError("not a domain", where="privic(domain)", got=shorten(domain), expected=expected, remedy=remedy)
+    if not callable(collect):
+        expected = "a function that gets a mechanism and returns its Reports"
+        remedy = "write a function that hands the mechanism to a cycle's users and collects what they send"
+        raise validation.wrong(collect, "collect", where, expected, remedy=remedy)
     price, limit = validation.positive(beta, "beta", where), validation.whole(cycles, "cycles", where)
     if tol is not None:
         tol = validation.positive(tol, "tol", where)

@@ -39,10 +39,12 @@ if TYPE_CHECKING:
 CERTIFIED = 0.01  # relative: an optimum that is proven to be so near is called certified
 UNSEEN_TRUTHS = ("bell", "block", "zipf")
 MAX_COMPARED = 3  # built-in mechanisms that are simulated beside a design, unless others are asked for
+MOST_EXCESS, MIN_PLAIN_SHARE = 1e4, 1e-5  # shares beyond which, and below which, percentages are no words
+AS_GOOD = 1e-3  # relative: a design that gains less over a built-in mechanism gains nothing
 SAME_VALUE = 1e-6  # relative: mechanisms with values so near are taken to tell the same
 SMALLEST_SHARE = 1e-300
 VALUE_NAMES = {
-    RISK: "error relative to the best built-in mechanism",
+    RISK: "error relative to the best built-in mechanism of each family",
     VARIANCE: "total variance of unbiased shares",
     INFORMATION: "mutual information in nats",
     SERVICE_LOSS: "expected service loss",
@@ -179,11 +181,15 @@ class Design(Portable):
     def sentence(self) -> str:
         """The result in plain words."""
         outputs = plural(len(self.mechanism.labels), "output")
-        sentence = f"A mechanism with {outputs} and {self.privacy_text}: {self.value_name} {self.value:.4g}, {self.status}."
+        sentence = (
+            f"A mechanism with {outputs} and {self.privacy_text}: {self.value_name} {self.value:.4g}, {self.status}."
+        )
         listed = {name: value for name, value in self.built_ins.items() if math.isfinite(value)}
         if listed:
             best = (max if self.goal == INFORMATION else min)(listed, key=lambda name: listed[name])
-            sentence += f" The best built-in mechanism is {best}: {listed[best]:.4g}."
+            as_good = math.isclose(self.value, listed[best], rel_tol=AS_GOOD)
+            told = "which is as good" if as_good else f"{listed[best]:.4g}"
+            sentence += f" The best built-in mechanism is {best}{', ' if as_good else ': '}{told}."
         if self.lost > 0:
             sentence += f" The limit on outputs has cost {_percent(self.lost)}."
         return sentence
@@ -254,6 +260,14 @@ class Design(Portable):
         """
         names = list(truth) if isinstance(truth, list | tuple) else [truth]
         validation.generator(rng, "design.compare")
+        if mechanisms is not None and not isinstance(mechanisms, Mapping):
+            raise validation.wrong(
+                mechanisms,
+                "mechanisms",
+                "design.compare",
+                "mechanisms by name: {name: mechanism}",
+                remedy="leave it out for the built-in mechanisms that come nearest",
+            )
         others = dict(self.nearest_built_ins() if mechanisms is None else mechanisms)
         plans: dict[str, Plan] = {}
         for each in names:
@@ -294,7 +308,9 @@ class Design(Portable):
         ]
         nearest: list[str] = []
         for name in known:  # outputs that are remapped, or not, may tell the same: one of them is enough
-            if not any(math.isclose(self.built_ins[name], self.built_ins[other], rel_tol=SAME_VALUE) for other in nearest):
+            if not any(
+                math.isclose(self.built_ins[name], self.built_ins[other], rel_tol=SAME_VALUE) for other in nearest
+            ):
                 nearest.append(name)
         return {name: every[name] for name in [*nearest[:count], *unknown]}
 
@@ -333,10 +349,9 @@ class Design(Portable):
             Numbers that are not finite are None.
         """
         proof = self.proof
-        if isinstance(proof, PairBounds):
-            proven: Any = proof.document()
-        else:
-            proven = {"low": str(proof.low), "high": str(proof.high), "holds": self.keeps_privacy}
+        pairs = proof.document() if isinstance(proof, PairBounds) else None
+        worst = proof.worst if isinstance(proof, PairBounds) else proof
+        proven = {"low": str(worst.low), "high": str(worst.high), "holds": self.keeps_privacy, "pairs": pairs}
         question = self.question
         return {
             "version": 1,
@@ -344,6 +359,9 @@ class Design(Portable):
             "privacy": question.policy.kind,
             "epsilon": question.policy.epsilon,
             "users": question.users,
+            "prior": question.centre.tolist(),
+            "level": question.level,
+            "max_loss": question.max_loss,
             "value": _finite(self.value),
             "value_name": self.value_name,
             "bound": _finite(self.bound),
@@ -355,7 +373,9 @@ class Design(Portable):
             "loss": self.loss,
             "information": self.information,
             "proof": proven,
-            "answers": None if self.places is None else [json_value(plain(place)) for place in self.places],
+            "answers": None
+            if self.places is None
+            else [json_value(plain(place), question.domain) for place in self.places],
             "families": [vars(each) for each in self.errors],
             "built_ins": [{"mechanism": name, "value": _finite(value)} for name, value in self.built_ins.items()],
             "seed": question.seed,
@@ -424,8 +444,9 @@ def design_of(
     columns = columns[order]
     places = None if places is None else places[order]
     labels = np.arange(len(columns))
-    if places is not None and len(set(places.tolist())) == len(places):
-        labels = places  # every answer has one output: it may be sent itself
+    # Every answer has one output: it may be sent itself, unless it is a combination of several attributes.
+    if places is not None and domain.product is None and len(set(places.tolist())) == len(places):
+        labels = places
     probabilities = columns.T / columns.T.sum(axis=1, keepdims=True)
     goal = question.information
     errors: tuple[DesignError, ...] = ()
@@ -470,9 +491,16 @@ def _family_text(each: DesignError) -> str:
 
 def _percent(share: float) -> str:
     """Return a share as a percentage that is not rounded down."""
-    if share >= 1e-5:
-        return f"{math.ceil(share * 1e4) / 1e2:g}%" if share < 1 else f"{math.ceil(share * 100):,}%"
-    return f"{share * 100:.0e}%" if share > 0 else "0%"
+    if share <= 0:
+        return "0%"
+    if share >= MOST_EXCESS:
+        return "over a million percent"
+    if share >= 1:
+        return f"{math.ceil(share * 100):,}%"
+    if share >= MIN_PLAIN_SHARE:
+        return f"{math.ceil(share * 1e4) / 1e2:g}%"
+    exponent = math.floor(math.log10(share * 100))
+    return f"{math.ceil(share * 100 / 10.0**exponent):d}e{exponent:03d}%"
 
 
 def _finite(number: float) -> float | None:

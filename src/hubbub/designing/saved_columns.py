@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 import io
-import zipfile
 import zlib
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import SettingError
 from hubbub.core.files import write_file
+from hubbub.designing.privacy_policy import PrivacyPolicy
 
 FORMAT = 1
-ENTRIES = ("format", "key", "columns")
+DAMAGED = (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile, zlib.error)  # other bytes, or a part
 
 
-def load_columns(path: Path, key: str) -> Floats | None:
-    """Return the columns that a file keeps for the design with this key; None if there is no file."""
+def load_columns(path: Path, key: str, policy: PrivacyPolicy) -> Floats | None:
+    """Return the columns that a file keeps for the design with this key; None if there is no file.
+
+    They are checked: a file that somebody else wrote must not weaken the privacy.
+    """
     if not path.exists():
         return None
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-        if sorted(names) != sorted(f"{name}.npy" for name in ENTRIES):
-            raise _no_columns(path)
-        with np.load(path, allow_pickle=False) as kept:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as kept:
             version, kept_key, columns = int(kept["format"]), str(kept["key"]), np.asarray(kept["columns"], dtype=float)
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        if isinstance(error, SettingError):
-            raise
+    except DAMAGED as error:
         raise _no_columns(path) from error
     if version != FORMAT or kept_key != key:
-        raise _wrong_file(path, "columns of another design", "columns for the same domain, privacy, goal, prior and users")
-    if columns.ndim != 2 or not (np.isfinite(columns) & (columns >= 0)).all():
+        raise _wrong_file(
+            path, "columns of another design", "columns for the same domain, privacy, goal, prior and users"
+        )
+    is_table = columns.ndim == 2 and columns.shape[1] == len(policy.domain) and bool(np.isfinite(columns).all())
+    if not is_table or not (columns > 0).all() or not policy.contains(columns):
         raise _no_columns(path)
     return columns
 

@@ -66,7 +66,8 @@ def _reflections(policy: PrivacyPolicy) -> list[Positions]:
 def _keeps_goal(goal: InformationGoal, permutation: Positions) -> bool:
     """Whether each part of the goal has the same precision, and the same error for a covariance, as its image."""
     turned = goal.basis.T @ np.eye(goal.centre.size)[permutation] @ goal.basis
-    trial = np.diag(1.0 + np.arange(turned.shape[0]) / turned.shape[0])
+    half = np.random.default_rng(0).standard_normal(turned.shape)  # a covariance that no permutation keeps
+    trial = half @ half.T
     for part in goal.parts:
         image = turned.T @ part.precision @ turned
         if np.abs(image - part.precision).max() > SAME_PRECISION * np.abs(part.precision).max():

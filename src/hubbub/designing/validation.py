@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Set
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def check_goal(goal: object, keywords: Mapping[str, Any]) -> str:
         "of": (WIDTH,),
         "loss": (RISK, VARIANCE, WIDTH, SERVICE_LOSS, RATE_DISTORTION),
         "max_loss": (RISK, VARIANCE, WIDTH),
-        "outputs": (RISK, VARIANCE, WIDTH, INFORMATION),
+        "outputs": (RISK, VARIANCE, WIDTH),
     }
     for name, goals in takes.items():
         if keywords.get(name) is not None and goal not in goals:
@@ -118,6 +119,24 @@ def check_prior(prior: object, domain: Domain, *, positive: bool) -> Floats:
     return rows
 
 
+def check_path(path: object, goal: str) -> Path | None:
+    """Return the file that keeps columns; only searches have such."""
+    if path is None:
+        return None
+    if not isinstance(path, str | Path):
+        remedy = "pass a path, or leave it out"
+        raise validation.wrong(path, "path", WHERE, "the name of a file", remedy=remedy)
+    if goal in (SERVICE_LOSS, RATE_DISTORTION):
+        raise SettingError(
+            "path has no meaning for this goal",
+            where="design(path=)",
+            got=f"goal {goal!r}",
+            expected="path= where columns are searched, round by round",
+            remedy="leave path out: this goal is computed in one go",
+        )
+    return Path(path)
+
+
 def check_losses(loss: object, domain: Domain) -> Floats:
     """Return the loss of each value (row) by each answer (column); by default the distance."""
     if loss is None:
@@ -128,7 +147,9 @@ def check_losses(loss: object, domain: Domain) -> Floats:
     if losses is None or losses.shape != (size, size):
         got = shorten(loss) if losses is None else f"shape {losses.shape}"
         remedy = "give what a user of each value (row) loses by each answer (column)"
-        raise SettingError("the losses have the wrong shape", where="design(loss=)", got=got, expected=expected, remedy=remedy)
+        raise SettingError(
+            "the losses have the wrong shape", where="design(loss=)", got=got, expected=expected, remedy=remedy
+        )
     good = np.isfinite(losses) & (losses >= 0)
     if not good.all():
         row, column = np.argwhere(~good)[0].tolist()
@@ -175,7 +196,9 @@ def _pair_policy(domain: Domain, given: list[tuple[object, object]]) -> PrivacyP
             )
     if not pairs:
         remedy = "name the pairs that must not be told apart, or pass privacy='plain'"
-        raise SettingError("no pair is bounded", where=where, got="no pairs", expected="at least one pair", remedy=remedy)
+        raise SettingError(
+            "no pair is bounded", where=where, got="no pairs", expected="at least one pair", remedy=remedy
+        )
     policy = PrivacyPolicy.of_pairs(domain, pairs)
     if not np.isfinite(policy.bounds).all():
         first, second = np.argwhere(~np.isfinite(policy.bounds))[0].tolist()

@@ -102,6 +102,8 @@ def write_study(study: Study, path: str | Path) -> None:
     ------
     StudyError
         If there is a file already, or no study file can hold the study.
+    IntakeError
+        If the first argument is no study, or the file cannot be written.
 
     Examples
     --------

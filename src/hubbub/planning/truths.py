@@ -39,11 +39,11 @@ class AssumedTruth(Portable):
         return np.array(list(dict.fromkeys(int(position) for position in chosen)))
 
 
-def truths_from(truth: object, domain: Domain) -> tuple[AssumedTruth, ...]:
+def truths_from(truth: object, domain: Domain, *, where: str = WHERE) -> tuple[AssumedTruth, ...]:
     """Return one truth, or several; the worst of them counts.
 
     `truth` is the name of a shape, shares in the order of ``domain.labels``, {value: count}, an estimate, a list of
-    several of these, or "worst" for all named shapes:
+    several of these, or "worst" for all named shapes; `where` is the argument, for messages:
 
     * "uniform": equal shares;
     * "bell": a bell in the middle of the line or the map;
@@ -62,44 +62,44 @@ def truths_from(truth: object, domain: Domain) -> tuple[AssumedTruth, ...]:
         entries = [truth]
     truths: list[AssumedTruth] = []
     counts: dict[str, int] = {}
-    for each in (_truth(entry, domain) for entry in entries):
+    for each in (_truth(entry, domain, where) for entry in entries):
         number = counts[each.name] = counts.get(each.name, 0) + 1
         truths.append(each if number == 1 else replace(each, name=f"{each.name} {number}"))
     return tuple(truths)
 
 
-def _truth(truth: object, domain: Domain) -> AssumedTruth:
+def _truth(truth: object, domain: Domain, where: str) -> AssumedTruth:
     if isinstance(truth, AssumedTruth):
-        return AssumedTruth(truth.name, _shares(truth.probabilities, domain))
+        return AssumedTruth(truth.name, _shares(truth.probabilities, domain, where))
     if isinstance(truth, str):
-        return _shape(truth, domain)
+        return _shape(truth, domain, where)
     if isinstance(truth, Mapping):
-        return AssumedTruth("counts", _counts(truth, domain))
+        return AssumedTruth("counts", _counts(truth, domain, where))
     if isinstance(truth, Estimate):
         if truth.domain != domain:
             raise SettingError(
                 "the estimate has another domain",
-                where=WHERE,
+                where=where,
                 got=shorten(truth.domain, 100),
                 expected=shorten(domain, 100),
                 remedy="plan over the estimate's own domain",
             )
-        return AssumedTruth("estimate", _shares(truth.probabilities, domain))
-    return AssumedTruth("given", _shares(truth, domain))
+        return AssumedTruth("estimate", _shares(truth.probabilities, domain, where))
+    return AssumedTruth("given", _shares(truth, domain, where))
 
 
-def _shares(shares: object, domain: Domain) -> Floats:
-    return frozen(validation.distribution(shares, len(domain), WHERE))
+def _shares(shares: object, domain: Domain, where: str) -> Floats:
+    return frozen(validation.distribution(shares, len(domain), where))
 
 
-def _counts(counts: Mapping[object, object], domain: Domain) -> Floats:
+def _counts(counts: Mapping[object, object], domain: Domain, where: str) -> Floats:
     numbers = np.array([as_real(count) for count in counts.values()])
     is_count = np.isfinite(numbers) & (numbers >= 0)
     if not is_count.all() or not numbers.sum() > 0:
         wrong = [count for count, is_good in zip(counts.values(), is_count, strict=True) if not is_good]
         raise SettingError(
             "these are not counts",
-            where=WHERE,
+            where=where,
             got=shorten(wrong[0]) if wrong else f"{plural(len(counts), 'count')}, none of them positive",
             expected="{value: count} with finite numbers, none of them negative and at least one positive",
             remedy="pass how many people hold each value; values left out count as 0",
@@ -117,12 +117,12 @@ def _is_number(entry: object) -> bool:
 # -- shapes ------------------------------------------------------------------------------------------------
 
 
-def _shape(name: str, domain: Domain) -> AssumedTruth:
+def _shape(name: str, domain: Domain, where: str) -> AssumedTruth:
     if name not in SHAPES:
         remedy = "check the spelling, or pass shares or counts"
         raise SettingError(
             "no such shape",
-            where=WHERE,
+            where=where,
             got=shorten(name),
             expected=f"{', '.join(map(repr, SHAPES))} or {WORST_SHAPE!r}",
             remedy="pass 'worst' alone: it already includes all shapes" if name == WORST_SHAPE else remedy,
