@@ -31,7 +31,7 @@ USERS = 100_000
 TRUTHS = ("bell", "block", "zipf")
 REACHES = (1.0, 2.0, 4.0, 8.0)  # epsilon per unit times the diameter
 PLAIN = (0.5, 1.0, 2.0, 4.0)
-FEW_RUNS = 16  # studies in which the best rival is chosen
+FEW_RUNS = 12  # studies in which the best rival is chosen
 NEAREST = 2
 MUCH_NEARER, MAX_FARTHER = 0.9, 1.03
 

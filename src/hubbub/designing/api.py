@@ -11,6 +11,7 @@ from hubbub.core import validation
 from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress, stepwise
 from hubbub.designing.blahut_arimoto import solve_rate_distortion
+from hubbub.designing.column_costs import ServiceLoss, by_answer
 from hubbub.designing.column_generation import optimal_columns
 from hubbub.designing.design_question import question_from
 from hubbub.designing.privacy_policy import ROUNDING_ROOM
@@ -133,7 +134,8 @@ def design(
         if not question.policy.contains(matrix.T, tolerance=-ROUNDING_ROOM / 100):  # rounding could break a bound
             least = yield from least_service_loss.steps(bounds * (1 - ROUNDING_ROOM), question.centre, question.losses)
             matrix = least.matrix
-        return design_of(question, matrix.T, question.value_of(matrix.T), bound, complete=True)
+        columns = by_answer(matrix.T, ServiceLoss(question.centre, question.losses))
+        return design_of(question, columns, question.value_of(columns), bound, complete=True)
     if question.goal == RATE_DISTORTION:
         beta = question.policy.epsilon / 2
         rate = yield from solve_rate_distortion.steps(question.centre, question.losses, beta)

@@ -47,6 +47,14 @@ class ServiceLoss(ColumnCost):
         return np.asarray(np.argmin(columns @ self.weighted, axis=1))
 
 
+def by_answer(columns: Floats, loss: ServiceLoss) -> Floats:
+    """Return the columns with those that are understood as the same place added up: that loses no service."""
+    places, group = np.unique(loss.places(columns), return_inverse=True)
+    merged = np.zeros((places.size, columns.shape[1]))
+    np.add.at(merged, group.ravel(), columns)
+    return merged
+
+
 class LostInformation(ColumnCost):
     """Minus the mutual information of value and output, in nats, for values from a prior.
 

@@ -91,8 +91,8 @@ def price_columns(
         known = known[generator.choice(len(known), size=starts, replace=False)]
     points = np.vstack([known, rays.sample(starts, generator)])
     found = yield from _ascend(rays, prices, points)
-    top = found[np.argsort(-prices.gains(found))[:MAX_FLIPPED_STARTS]]
-    turned = [_climb(rays, prices, ray) for ray in top]
+    promising = found[np.argsort(-prices.gains(found))[:MAX_FLIPPED_STARTS]]
+    turned = [_climb(rays, prices, ray) for ray in promising]
     found = distinct_columns(np.vstack([*turned, found]) if turned else found)
     gains = prices.gains(found)
     order = np.argsort(-gains)[:NEW_COLUMNS]

@@ -47,8 +47,9 @@ def fewest_columns(
     solved = linprog(generator.random(weights.size), A_eq=equations, b_eq=equations @ weights, method="highs-ds")
     if solved.status != 0:
         return columns, weights
-    kept = solved.x > KEPT * solved.x.max()
-    fewer, found = columns[kept], exact_weights(columns[kept], solved.x[kept])
+    few = np.asarray(solved.x)
+    kept = few > KEPT * few.max()
+    fewer, found = columns[kept], exact_weights(columns[kept], few[kept])
     return (columns, weights) if found is None else (fewer, found)
 
 

@@ -121,7 +121,9 @@ class _BoundProgram:
 
     def direction(self, level: float, multipliers: Floats, barrier: float) -> tuple[Floats, float] | None:
         """Return Newton's direction for the merit, with its decrement; None if it fails."""
-        inverse = np.linalg.inv(level * self.unit - self.told - self.combined(multipliers))
+        inverse = np.asarray(
+            np.linalg.inv(level * self.unit - self.told - self.combined(multipliers)), dtype=np.float64
+        )
         unit_told = inverse @ self.unit @ inverse
         slope = np.append(1 / barrier - np.trace(inverse @ self.unit), self._traces(inverse) - 1 / multipliers)
         curve = self._products(inverse)

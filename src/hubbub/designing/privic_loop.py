@@ -158,8 +158,10 @@ def privic(
 
     Raises
     ------
+    DomainError
+        If `domain` is none.
     SettingError
-        If `beta`, `cycles`, `tol` or `start` has a wrong value.
+        If `collect` is no function, or `beta`, `cycles`, `tol` or `start` has a wrong value.
     MechanismError
         If `first` has another domain.
     ReportsError
@@ -180,13 +182,7 @@ def privic(
     (2, True)
     """
     where = "privic"
-    if not isinstance(domain, Domain):
-        expected, remedy = "a domain, such as hb.Grid(6, 6)", "build the domain first; of a study it is study.domain"
-        raise DomainError("not a domain", where="privic(domain)", got=shorten(domain), expected=expected, remedy=remedy)
-    if not callable(collect):
-        expected = "a function that gets a mechanism and returns its Reports"
-        remedy = "write a function that hands the mechanism to a cycle's users and collects what they send"
-        raise validation.wrong(collect, "collect", where, expected, remedy=remedy)
+    _check_study(domain, collect)
     price, limit = validation.positive(beta, "beta", where), validation.whole(cycles, "cycles", where)
     if tol is not None:
         tol = validation.positive(tol, "tol", where)
@@ -224,6 +220,16 @@ def privic(
         if tol is not None and change <= tol:
             return PrivicRun(price, tuple(done), settled=True)
     return PrivicRun(price, tuple(done), settled=False)
+
+
+def _check_study(domain: object, collect: object) -> None:
+    if not isinstance(domain, Domain):
+        expected, remedy = "a domain, such as hb.Grid(6, 6)", "build the domain first; of a study it is study.domain"
+        raise DomainError("not a domain", where="privic(domain)", got=shorten(domain), expected=expected, remedy=remedy)
+    if not callable(collect):
+        expected = "a function that gets a mechanism and returns its Reports"
+        remedy = "write a function that hands the mechanism to a cycle's users and collects what they send"
+        raise validation.wrong(collect, "collect", "privic", expected, remedy=remedy)
 
 
 def _start(start: object, values: int) -> Floats:

@@ -78,7 +78,7 @@ class TwoLevelRays(RayFamily):
     @property
     def count(self) -> int:
         """Every set but the empty one and that of all values, which tell nothing."""
-        return 2**self.values - 2
+        return int(2**self.values - 2)
 
     def maximise(self, slopes: Floats) -> Floats:
         """Try the values with the largest slopes, for each number of them: no other set can be better."""
@@ -134,7 +134,7 @@ class TreeRays(RayFamily):
     @property
     def count(self) -> int:
         """One ray for each direction of each edge."""
-        return 2 ** (self.values - 1)
+        return int(2 ** (self.values - 1))
 
     def maximise(self, slopes: Floats) -> Floats:
         """Solve max c . r / mean(r) by Dinkelbach's steps: each is exact in one pass from the leaves to the root."""
@@ -209,7 +209,7 @@ class PolytopeRays(RayFamily):
 
     def _vertex(self, slopes: Floats) -> Floats:
         size = np.abs(slopes).max() or 1.0
-        solved = linprog(
+        solved = linprog(  # type: ignore[call-overload]  # which takes sparse arrays, too
             -slopes / size,
             A_ub=self._limits,
             b_ub=np.zeros(self._limits.shape[0]),

@@ -349,7 +349,7 @@ class Design(Portable):
             Numbers that are not finite are None.
         """
         proof = self.proof
-        pairs = proof.document() if isinstance(proof, PairBounds) else None
+        pairs = proof.document()["pairs"] if isinstance(proof, PairBounds) else None
         worst = proof.worst if isinstance(proof, PairBounds) else proof
         proven = {"low": str(worst.low), "high": str(worst.high), "holds": self.keeps_privacy, "pairs": pairs}
         question = self.question

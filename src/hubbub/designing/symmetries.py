@@ -27,12 +27,17 @@ def symmetries_of(policy: PrivacyPolicy, goal: InformationGoal) -> Positions:
 
 
 def mirrored(columns: Floats, weights: Floats, permutations: Positions) -> tuple[Floats, Floats]:
-    """Return the mean of a design and its images, with equal columns merged."""
+    """Return the mean of a design and its images, with equal columns merged; sums stay, to the last digits."""
     images = np.concatenate([columns[:, permutation] for permutation in permutations])
     shared = np.tile(weights / len(permutations), len(permutations))
     keys = np.round(np.log(images / images.max(axis=1, keepdims=True)), 7)
-    _, first, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    return images[first], np.bincount(group.ravel(), weights=shared)
+    group = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
+    totals = np.zeros(group.max() + 1)
+    np.add.at(totals, group, shared)
+    merged = np.zeros((totals.size, columns.shape[1]))
+    np.add.at(merged, group, images * shared[:, None])  # equal up to rounding to seven digits, which privacy would miss
+    heavy = totals > 0
+    return merged[heavy] / totals[heavy, None], totals[heavy]
 
 
 def _kept(permutations: list[Positions], policy: PrivacyPolicy, goal: InformationGoal) -> list[Positions]:
