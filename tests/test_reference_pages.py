@@ -303,6 +303,7 @@ IS_OF_TYPE: dict[str, Callable[[Any], bool]] = {
     "list": lambda value: isinstance(value, list) and all(isinstance(each, dict) for each in value),
     "list of text": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
     "list of integer": lambda value: isinstance(value, list) and all(isinstance(each, int) for each in value),
+    "list of number": lambda value: isinstance(value, list) and all(map(IS_OF_TYPE["number"], value)),
     "list of value": lambda value: isinstance(value, list) and all(map(IS_OF_TYPE["value"], value)),
 }
 NEVER_FILLED = {

@@ -44,7 +44,7 @@ from hubbub.intervals.linear_statistic import parse_statistic
 
 SUBSETS = "subset-selection"
 EQUAL_SHARES = 1e-12  # shares that differ by less are equal, up to rounding
-WORST_COUNTS = 24.0  # the power of the mean over families: nearly the worst of them, and differentiable
+WORST_COUNTS = 100.0  # the power of the mean over families: the worst of them, but differentiable
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,7 +55,7 @@ class RiskPart:
 
     def error(self, covariance: Floats) -> float:
         """Return the error for a posterior covariance."""
-        variances = np.einsum("ij,jk,ik->i", self.statistics, covariance, self.statistics)
+        variances = np.einsum("ij,ij->i", self.statistics @ covariance, self.statistics)
         return float(self.factors @ (np.sqrt(variances) if self.of_deviations else variances))
 
 

@@ -20,10 +20,8 @@ def subset_errors(goal: InformationGoal, epsilon: float) -> Floats:
     """
     values = goal.centre.size
     ratio = math.exp(epsilon)
-    best = np.full(len(goal.parts), np.inf)
-    for size in range(1, values):
-        pairs = size * (values - size) / (values * (values - 1))  # C(k - 2, d - 1) / C(k, d)
-        total = 1 + (ratio - 1) * size / values  # the mean of a column; C(k, d) columns of this mean sum to 1
-        told = goal.users * pairs * (ratio - 1) ** 2 / total**2
-        best = np.minimum(best, goal.errors(told * np.eye(values - 1)))
-    return best
+    sizes = np.arange(1, values)
+    pairs = sizes * (values - sizes) / (values * (values - 1))  # C(k - 2, d - 1) / C(k, d)
+    totals = 1 + (ratio - 1) * sizes / values  # the mean of a column; C(k, d) columns of this mean sum to 1
+    told = goal.users * pairs * (ratio - 1) ** 2 / totals**2
+    return goal.errors(told.max() * np.eye(values - 1))  # more information is better for all parts
