@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 import hubbub as hb
 from hubbub.designing.built_in_columns import listed_columns
 from hubbub.planning.truths import truths_from
-from measure import row, save
+from measure import row, save_merged
 
 Floats = NDArray[np.float64]
 USERS = 100_000
@@ -154,7 +154,7 @@ def main() -> None:
         farther = sum(ratio > MAX_FARTHER for ratio in ratios)
         found = f"{nearer} of {len(ratios)} nearer by 10% or more, {farther} farther by 3%"
         rows.append(row("all settings", "settings", found, "a third nearer by 10%", holds=3 * nearer >= len(ratios)))
-        save("designs", rows)
+    save_merged("designs", rows)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ DROPPED = 1e-5  # of the largest weight: columns that are left out of the next r
 STARTS, STARTS_OF_POLYTOPE = 200, 30  # random directions that a search begins with
 JOINING = 1e-3  # of the largest weight, with which a new column joins
 START_GAIN = 0.1  # relative: what is left to gain before anything is known
+CONFIRMING = 3  # times as many starts in the search that confirms that nothing gains
 TELLS = 100  # steps of progress
 
 Result = TypeVar("Result")
@@ -73,7 +74,7 @@ def optimal_columns(
     start = np.maximum(start, np.exp(-MAX_LOG_RATIO) * start.max(axis=1, keepdims=True))
     columns = _representatives(program, start / start.mean(axis=1, keepdims=True))
     weights = _start(program, columns)
-    found, gained, first_gain = None, START_GAIN, START_GAIN
+    found, gained, first_gain, confirmed = None, START_GAIN, START_GAIN, False
 
     def told(steps: Generator[Progress, None, Result]) -> Generator[Progress, None, Result]:
         """Tell how far the whole search is, by the logarithm of what is left to gain."""
@@ -100,7 +101,9 @@ def optimal_columns(
         kept(columns, weights)
         gained = max(value - base + largest, largest) / abs(value)
         first_gain = max(first_gain, gained)
-        if gained <= TOLERANCE or number == MAX_ROUNDS - 1:
+        if gained <= TOLERANCE and not priced.complete and not confirmed and number < MAX_ROUNDS - 1:
+            confirmed, starts = True, CONFIRMING * starts  # a search that finds nothing may have had no luck
+        elif gained <= TOLERANCE or number == MAX_ROUNDS - 1:
             if not priced.complete:
                 most = yield from told(bound_gain(program.policy, prices, BOUND_ACCURACY * abs(value)))
                 found = replace(found, bound=base - max(most, largest))

@@ -38,6 +38,7 @@ from hubbub.designing.validation import (
     check_losses,
     check_policy,
     check_prior,
+    check_size,
 )
 from hubbub.domains import Domain
 from hubbub.intervals.linear_statistic import parse_statistic
@@ -195,6 +196,7 @@ def question_from(
         )
     checked = check_domain(domain)
     policy = check_policy(checked, epsilon, privacy)
+    check_size(policy, goal)
     if goal == RATE_DISTORTION and policy.kind != "metric":
         raise SettingError(
             "this goal keeps an epsilon per unit of distance",

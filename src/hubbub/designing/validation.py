@@ -20,6 +20,7 @@ from hubbub.planning.truths import truths_from
 
 WHERE = "design"
 MIN_VALUES, MAX_VALUES = 2, 400
+MAX_PLAIN_VALUES, MAX_SEARCHED_VALUES = 40, 100  # beyond, a search takes many minutes and thousands of outputs
 GOALS = DESIGN_GOALS
 RISK, VARIANCE, WIDTH, INFORMATION, SERVICE_LOSS, RATE_DISTORTION = GOALS
 MIX_REMEDY = "mix it with equal shares: 0.99 * shares + 0.01 / len(shares)"
@@ -69,6 +70,22 @@ def check_policy(domain: Domain, epsilon: object, privacy: object) -> PrivacyPol
             privacy, "privacy", WHERE, "'plain', 'metric', a list of pairs of values, or {(value, other): bound}"
         )
     return _pair_policy(domain, given)
+
+
+def check_size(policy: PrivacyPolicy, goal: str) -> None:
+    """Refuse to search for columns where they are too many."""
+    most = MAX_PLAIN_VALUES if policy.kind == PLAIN else MAX_SEARCHED_VALUES
+    size = len(policy.domain)
+    if goal in (SERVICE_LOSS, RATE_DISTORTION) or size <= most:
+        return
+    plain_remedy = "design for fewer values; where shares are alike, hb.SubsetSelection is nearly the best there is"
+    raise DomainError(
+        "a mechanism cannot be designed for so many values",
+        where="design(domain)",
+        got=f"{plural(size, 'value')}, {policy.kind} privacy, goal {goal!r}",
+        expected=f"at most {most} values with this privacy; up to {MAX_VALUES} for goal {SERVICE_LOSS!r}",
+        remedy=plain_remedy if policy.kind == PLAIN else "design for a coarser domain, or use a built-in mechanism",
+    )
 
 
 def check_goal(goal: object, keywords: Mapping[str, Any]) -> str:
