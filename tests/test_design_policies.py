@@ -91,6 +91,7 @@ CASES: dict[str, tuple[hb.Domain, float | None, dict[str, Any]]] = {
 SLOW = ("map", "part of a map", "map information, little epsilon")  # a linear program for each column that is tried
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "case", [pytest.param(case, marks=[pytest.mark.slow] if case in SLOW else []) for case in CASES]
@@ -108,6 +109,7 @@ def test_columns_that_are_left_out_cost_no_privacy(seed: int) -> None:
     assert prove_epsilon(design.mechanism).high <= 1.0
 
 
+@pytest.mark.slow
 @examples(15)
 @given(
     integers(6) | bins(5) | categories(6),

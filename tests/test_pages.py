@@ -17,6 +17,7 @@ QUICK = [
     "how-to/add-a-mechanism.md",
 ]
 PAGES = [
+    "design-mechanisms.md",
     "explanation/accuracy.md",
     "explanation/fakes.md",
     "explanation/intervals.md",
@@ -54,6 +55,7 @@ PAGES = [
     "how-to/weights.md",
     "how-to/words.md",
     "reference/mechanisms.md",
+    "reference/study-file.md",
 ]
 SHOWN = """# A page
 
